@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 target=${CARGO_TARGET_DIR:-target}
-phases=14
+phases=15
 number=0
 
 # phase TITLE COMMAND...: says what begins and how long it took.
@@ -51,6 +51,16 @@ phase "TensorFlow" tensorflow
 phase "JAX" jax
 phase "Open MPI" openmpi
 phase "languages of plugins" scripts/languages.sh
+# mdbook takes a while to build. Where it is not there, the pages' own links are tested all the same.
+site() {
+  if [ -n "${CI:-}" ] || [ -x "$target/tools/bin/mdbook" ]; then
+    scripts/docs.sh
+  else
+    echo "\`make docs\` makes the site; its links are tested then, too"
+  fi
+}
+
+phase "the site of the pages" site
 phase "control plane programs" "$target/debug/control-plane" fetch
 # Gets Helm too, which takes a minute or two the first time.
 phase "charts and manifests" "$target/debug/manifests" --check

@@ -60,7 +60,7 @@ async fn saves(cluster: &Cluster, namespace: &Namespace, language: Language, rep
     let setup = namespace.setup();
     let place =
         ["--namespace".as_ref(), namespace.name.as_ref(), "--kubeconfig".as_ref(), setup.kubeconfig.as_os_str()];
-    let mut dev = DevLoop::start(&project, &cluster.cache(), place)?;
+    let mut dev = DevLoop::start(&project.root(), &cluster.cache(), place)?;
     dev.says("is at work").await?;
     let spec = json!({"image": "web:1"});
     namespace

@@ -1,7 +1,7 @@
 //! `pilothouse dev`: what an author sees and what the cluster gets, from saving a file on. The plugin is in C, whose build takes a moment;
 //! builds of the other languages are tested elsewhere.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use kube::{
@@ -45,18 +45,19 @@ pub fn register(suite: &mut Suite) {
     }
 }
 
-/// Starts the command for a project, in the namespace of the test.
-fn start(env: &TestEnv, project: &Project) -> Result<DevLoop> {
+/// Starts the command for folders, in the namespace of the test.
+pub fn start(env: &TestEnv, folders: &[&Path]) -> Result<DevLoop> {
     let setup = env.namespace.setup();
     let place =
         ["--namespace".as_ref(), env.namespace.name.as_ref(), "--kubeconfig".as_ref(), setup.kubeconfig.as_os_str()];
-    DevLoop::start(project, &setup.cache, place)
+    let (first, others) = folders.split_first().context("no folder")?;
+    DevLoop::start(first, &setup.cache, others.iter().map(|folder| folder.as_os_str()).chain(place))
 }
 
 async fn a_saved_change_comes_to_work_and_a_mistake_keeps_the_version_before(env: &mut TestEnv) -> Result<()> {
     env.move_to_api_server_with(&[]).await?;
     let mut project = Project::new(Language::C)?;
-    let mut dev = start(env, &project)?;
+    let mut dev = start(env, &[&project.root()])?;
     dev.says("applied CustomResourceDefinition websites.example.com").await?;
     dev.says("5 cases: 5 passed, 0 failed").await?;
     dev.says("is at work").await?;
@@ -90,7 +91,7 @@ async fn deletes_that_are_held_back_are_confirmed_by_the_author(env: &mut TestEn
     std::fs::write(project.root().join("plugin.c"), PARTS)?;
     project.edit("plugin.yaml", "apiVersion: apps/v1, kind: Deployment", "apiVersion: v1, kind: ConfigMap")?;
     std::fs::remove_dir_all(project.root().join("cases"))?;
-    let mut dev = start(env, &project)?;
+    let mut dev = start(env, &[&project.root()])?;
     dev.says("is at work").await?;
     env.namespace.apply(website()).await?;
     env.namespace.until("Website", "web", "to be ready", is_ready).await?;
@@ -122,7 +123,7 @@ async fn a_kind_that_the_cluster_reconciles_already_is_refused(env: &mut TestEnv
     env.namespace.apply(plugin_object("sites", json!({"source": {"configMap": {"name": "sites"}}}))).await?;
     let status = json!({"status": {"reconciles": {"apiVersion": "example.com/v1", "kind": "Website"}}});
     env.namespace.api("Plugin")?.patch_status("sites", &PatchParams::default(), &Patch::Merge(status)).await?;
-    let mut dev = start(env, &project)?;
+    let mut dev = start(env, &[&project.root()])?;
     dev.says("is reconciled by the Plugin 'sites' of the cluster").await?;
 
     env.namespace.patch("Plugin", "sites", json!({"spec": {"suspended": true}})).await?;
@@ -138,7 +139,7 @@ async fn in_a_terminal_it_takes_the_screen_and_gives_it_back(env: &mut TestEnv) 
     let setup = env.namespace.setup();
     let place =
         ["--namespace".as_ref(), env.namespace.name.as_ref(), "--kubeconfig".as_ref(), setup.kubeconfig.as_os_str()];
-    let mut dev = DevLoop::start_in_terminal(&project, &setup.cache, place, TERMINAL)?;
+    let mut dev = DevLoop::start_in_terminal(&project.root(), &setup.cache, place, TERMINAL)?;
     shows(&dev, "its plugin at work", |rows| {
         rows[0].starts_with("● web-site  0.1.0 (") && rows[0].ends_with("at work  │  cases 5 of 5")
     })
@@ -186,7 +187,7 @@ fn screen(dev: &DevLoop) -> Result<(bool, Vec<String>)> {
 
 async fn an_author_needs_no_cluster(env: &mut TestEnv) -> Result<()> {
     let project = Project::new(Language::C)?;
-    let mut dev = DevLoop::start(&project, &env.namespace.setup().cache, ["--local"])?;
+    let mut dev = DevLoop::start(&project.root(), &env.namespace.setup().cache, ["--local"])?;
     dev.says("export KUBECONFIG=").await?;
     dev.says("is at work").await?;
     let output = dev.output()?;
@@ -227,10 +228,10 @@ async fn dev_asks_before_it_works_on_a_cluster_elsewhere(_: &mut TestEnv) -> Res
     run(folder.path().join("missing")).await?.failed_with(&["there is no folder", "missing"])
 }
 
-fn website() -> Value {
+pub fn website() -> Value {
     json!({"apiVersion": "example.com/v1", "kind": "Website", "metadata": {"name": "web"}, "spec": {"image": "web:1"}})
 }
 
-fn container(deployment: &Value) -> &Value {
+pub fn container(deployment: &Value) -> &Value {
     &deployment["spec"]["template"]["spec"]["containers"][0]["name"]
 }

@@ -1,16 +1,20 @@
-//! Mistakes of authors, in a table: what `pilothouse test` says of each before anything is in a cluster, and what the object says there. Each
-//! message names the mistake and what to do. What becomes of the rest of the host is tested by `misbehaviour` and `answer_validation`.
+//! Mistakes of authors, in a table: what `pilothouse test` says of each before anything is in a cluster, what `pilothouse dev` says, and what the
+//! object says there. Each message names the mistake and what to do. What becomes of the rest of the host is tested by `misbehaviour` and `answer_validation`.
 
-use std::{fmt::Write, path::Path};
+use std::{
+    fmt::Write,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context, Result, ensure};
-use pilothouse_tests::{artifacts, cluster::condition};
+use pilothouse_tests::{artifacts, cluster::condition, languages::Language, project::Project};
 use serde_json::{Value, json};
 
 use crate::{
     bad_components as components,
     command::{Ended, file, pilothouse},
-    suite::{Suite, tests},
+    dev,
+    suite::{Suite, heavy, tests},
     swaps::of_contract,
     test_env::{TestEnv, answering, config_map, deployment, misbehaver, returning, scripted},
 };
@@ -22,6 +26,10 @@ pub fn register(suite: &mut Suite) {
         an_object_names_the_mistake_of_its_plugin_and_what_to_do,
         pilothouse_test_says_why_a_file_is_no_plugin,
     );
+    heavy!(suite, dev_names_each_mistake_and_what_to_do);
+    if Language::C.has_tools() {
+        tests!(suite, dev_says_why_what_is_saved_is_no_plugin);
+    }
 }
 
 /// What a plugin does wrong for an object, and the words about it.
@@ -132,11 +140,7 @@ fn children() -> Vec<Mistake> {
 /// Twenty and some.
 async fn pilothouse_test_names_each_mistake_and_what_to_do(env: &mut TestEnv) -> Result<()> {
     for (guest, mistakes) in [("misbehaver", acts()), ("scripted", children())] {
-        let mut cases = String::new();
-        for Mistake { object, .. } in &mistakes {
-            writeln!(cases, "---\nname: {}\nobject: {object}\nexpect: {{verdict: done}}", object["metadata"]["name"])?;
-        }
-        let ended = test(env, &artifacts::guest(guest)?, &cases).await?;
+        let ended = test(env, &artifacts::guest(guest)?, &cases(&mistakes)?).await?;
         let results: Value = serde_json::from_str(&ended.output).with_context(|| format!("{ended:?}"))?;
         for Mistake { object, words, .. } in mistakes {
             let name = &object["metadata"]["name"];
@@ -148,6 +152,101 @@ async fn pilothouse_test_names_each_mistake_and_what_to_do(env: &mut TestEnv) ->
         }
     }
     Ok(())
+}
+
+/// A case for each of them.
+fn cases(mistakes: &[Mistake]) -> Result<String> {
+    let mut cases = String::new();
+    for Mistake { object, .. } in mistakes {
+        writeln!(cases, "---\nname: {}\nobject: {object}\nexpect: {{verdict: done}}", object["metadata"]["name"])?;
+    }
+    Ok(cases)
+}
+
+/// The same words, as soon as the author saves what makes the mistake.
+async fn dev_names_each_mistake_and_what_to_do(env: &mut TestEnv) -> Result<()> {
+    env.move_to_api_server_with(&[]).await?;
+    for (guest, mistakes) in [("misbehaver", acts()), ("scripted", children())] {
+        let project = with_sources_of(guest)?;
+        std::fs::write(project.root().join("cases/first.yaml"), cases(&mistakes)?)?;
+        let mut dev = dev::start(env, &[&project.root()])?;
+        dev.says(&format!("{} cases: ", mistakes.len())).await?;
+        let said = dev.output()?;
+        for Mistake { object, words, .. } in mistakes {
+            // Up to the next case.
+            let name = object["metadata"]["name"].as_str().context("no name")?;
+            let of_case = said.split("cases/first.yaml: ").find(|part| part.lines().next() == Some(name));
+            let of_case = of_case.with_context(|| format!("{name} is not told: {said}"))?;
+            // A message is shown as JSON.
+            let is_missing = |word: &&&str| !of_case.contains(&word.replace('"', r#"\""#));
+            let missing: Vec<_> = words.iter().filter(is_missing).collect();
+            ensure!(missing.is_empty(), "{name}: {missing:?} is not said: {of_case}");
+        }
+        dev.stop().await?;
+    }
+    Ok(())
+}
+
+/// A project with the sources of a guest, as if its author had written them.
+fn with_sources_of(guest: &str) -> Result<Project> {
+    let project = Project::new(Language::Rust)?.equip()?;
+    let (from, root) = (artifacts::repository().join("tests/guests").join(guest), project.root());
+    let copy = |folder: &Path, to: PathBuf| -> Result<()> {
+        for entry in std::fs::read_dir(folder)? {
+            let file = entry?.path();
+            if file.extension().is_some_and(|end| end == "rs" || end == "yaml") {
+                std::fs::copy(&file, to.join(file.file_name().unwrap_or_default()))?;
+            }
+        }
+        Ok(())
+    };
+    copy(&from, root.clone())?;
+    copy(&from.join("src"), root.join("src"))?;
+    std::fs::remove_dir_all(root.join("tests"))?;
+    project.edit(
+        "Cargo.toml",
+        "[dependencies]",
+        "[features]\ndefault = [\"plugin\"]\nplugin = []\n\n[dependencies]\nserde_json = \"1\"",
+    )?;
+    Ok(project)
+}
+
+/// What is told of sources of which no plugin can be made; the version before goes on.
+async fn dev_says_why_what_is_saved_is_no_plugin(env: &mut TestEnv) -> Result<()> {
+    env.move_to_api_server_with(&[]).await?;
+    let mut project = Project::new(Language::C)?;
+    let mut dev = dev::start(env, &[&project.root()])?;
+    dev.says("is at work").await?;
+    let save = |file: &str, text: &str| std::fs::write(project.root().join(file), text);
+    let (source, manifest) = ("plugin.c", "plugin.yaml");
+    let read = |file: &str| std::fs::read_to_string(project.root().join(file));
+    let (good_source, good_manifest) = (read(source)?, read(manifest)?);
+    let begin = "void ph_reconcile(const ph_request *request, ph_response *response) {";
+    ensure!(good_source.contains(begin), "{good_source}");
+    for (file, text, words) in [
+        (manifest, good_manifest.replace("contract: 0.2.0", "contract: 0.3.0"), &["built for contract 0.3.0"][..]),
+        (manifest, good_manifest.replace("children:", "childern:"), &["childern; correct their names"]),
+        (
+            source,
+            good_source.replace(begin, &format!("{begin}\n  if (socket(1, 1, 0) < 0) return;")),
+            &["undefined symbol: socket"],
+        ),
+    ] {
+        save(file, &text)?;
+        for word in words {
+            dev.says(word).await?;
+        }
+        dev.says("goes on").await?;
+        let said = dev.output()?;
+        let twice = words.iter().find(|word| said.lines().any(|line| line.matches(**word).count() > 1));
+        ensure!(twice.is_none(), "{twice:?} is said twice: {said}");
+        save(source, &good_source)?;
+        save(manifest, &good_manifest)?;
+        dev.says("5 cases: 5 passed").await?;
+    }
+    project.break_sources()?;
+    dev.says("mistake").await?;
+    dev.stop().await
 }
 
 async fn an_object_names_the_mistake_of_its_plugin_and_what_to_do(env: &mut TestEnv) -> Result<()> {

@@ -13,8 +13,9 @@ use pilothouse_tests::artifacts;
 use serde_json::{Value, json};
 
 use crate::{
+    plugin_objects::{plugin_object, resume, store},
     suite::{Suite, tests},
-    test_env::TestEnv,
+    test_env::{TestEnv, is_ready},
 };
 
 /// How many calls an instance of the guest may answer.
@@ -40,6 +41,8 @@ pub fn register(suite: &mut Suite) {
         a_place_is_free_once_its_instance_is_gone,
         a_greedy_plugin_starves_nobody,
         what_a_slow_call_logs_names_its_object,
+        a_call_in_flight_ends_under_the_limits_with_which_it_began,
+        a_plugin_object_that_forbids_it_is_followed_while_calls_run,
     );
 }
 
@@ -155,8 +158,7 @@ async fn what_waits_gives_its_memory_to_whoever_needs_it(_: &mut TestEnv) -> Res
 async fn other_code_and_other_limits_begin_anew(_: &mut TestEnv) -> Result<()> {
     let tally = Tally::new(Limits::default(), 1 << 30).await?;
     let before = [tally.count(json!({})).await?, tally.count(json!({})).await?];
-    let limited = tally.engine.limited(&tally.plugin, Limits { output_bytes: 4 << 10, ..Limits::default() });
-    let after = count_of(&limited.call(Verb::Reconcile, request(json!({})), context(Timestamp::UNIX_EPOCH)).await)?;
+    let after = tally.limited(Limits { output_bytes: 4 << 10, ..Limits::default() }).count(json!({})).await?;
     let beside = tally.beside().await?.count(json!({})).await?;
     ensure!((before, after, beside) == ([1, 2], 1, 1), "{before:?}, {after}, {beside}");
     Ok(())
@@ -166,15 +168,9 @@ async fn a_host_calls_an_instance_again_for_another_object(env: &mut TestEnv) ->
     env.start(&["tally"]).await?;
     let mut counts = Vec::new();
     for number in 0..6 {
-        let name = format!("tally-{number}");
-        env.namespace
-            .apply(json!({
-                "apiVersion": "test.pilothouse.dev/v1", "kind": "Tally", "metadata": {"name": name}, "spec": {"act": "count"},
-            }))
-            .await?;
-        let counted = |object: &Value| object["status"]["calls"].is_u64();
-        let object = env.namespace.until("Tally", &name, "to be counted", counted).await?;
-        counts.push(object["status"]["calls"].as_u64().unwrap_or_default());
+        let name = [format!("tally-{number}")];
+        apply_tallies(env, &name, "count").await?;
+        counts.extend(counts_of(env, &name).await?);
     }
     // A host may ask twice for one object, for reasons of its own.
     let goes_on = counts.windows(2).any(|pair| pair[1] == pair[0] + 1);
@@ -326,13 +322,9 @@ async fn a_greedy_plugin_starves_nobody(_: &mut TestEnv) -> Result<()> {
 async fn what_a_slow_call_logs_names_its_object(env: &mut TestEnv) -> Result<()> {
     env.start(&["tally"]).await?;
     for act in ["log", "log-late"] {
-        env.namespace
-            .apply(json!({
-                "apiVersion": "test.pilothouse.dev/v1", "kind": "Tally", "metadata": {"name": act}, "spec": {"act": act},
-            }))
-            .await?;
-        let counted = |object: &Value| object["status"]["calls"].is_u64();
-        env.namespace.until("Tally", act, "to be counted", counted).await?;
+        let name = [act.to_owned()];
+        apply_tallies(env, &name, act).await?;
+        counts_of(env, &name).await?;
         let lines = env.log_lines();
         let words = format!("{act}: call");
         let line = lines.iter().find(|line| line["message"].as_str().is_some_and(|said| said.starts_with(&words)));
@@ -340,6 +332,71 @@ async fn what_a_slow_call_logs_names_its_object(env: &mut TestEnv) -> Result<()>
         ensure!(line["span"]["object"].as_str().is_some_and(|object| object.ends_with(act)), "{line}");
     }
     Ok(())
+}
+
+/// As where a `Plugin` gets other limits. Its instance answers nobody any more.
+async fn a_call_in_flight_ends_under_the_limits_with_which_it_began(_: &mut TestEnv) -> Result<()> {
+    let tally = Tally::new(Limits::default(), 1 << 30).await?;
+    for round in 0..3 {
+        let before = tally.limited(Limits { output_bytes: 1 << 20, ..Limits::default() });
+        ensure!(before.count(json!({})).await? == 1, "round {round}");
+        let mut call = std::pin::pin!(before.call(json!({"act": {"say-late": 256}})));
+        ensure!(futures::poll!(&mut call).is_pending(), "round {round}: it ended within a slice");
+        let after = tally.limited(Limits { output_bytes: 64 << 10, calls_per_instance: 1, ..Limits::default() });
+        let meanwhile = after.count(json!({})).await?;
+        let count = count_of(&call.await).with_context(|| format!("round {round}"))?;
+        let refused = after.call(json!({"act": {"say": 256}})).await.outcome;
+        let counts = [count, meanwhile, after.count(json!({})).await?];
+        ensure!(counts == [2, 1, 1] && matches!(refused, Outcome::OutputLimit(_)), "{round}: {counts:?}, {refused:?}");
+    }
+    Ok(())
+}
+
+async fn a_plugin_object_that_forbids_it_is_followed_while_calls_run(env: &mut TestEnv) -> Result<()> {
+    env.move_to_api_server_with(&["crds/plugins.pilothouse.dev.yaml", "tests/guests/tally/crd.yaml"]).await?;
+    resume(env).await?;
+    env.host.ready().await?;
+    store(env, "tally", &[&std::fs::read(artifacts::guest("tally")?)?]).await?;
+    env.namespace.apply(plugin_object("tally", json!({"source": {"configMap": {"name": "tally"}}}))).await?;
+    env.namespace.until("Plugin", "tally", "to be ready", is_ready).await?;
+    let several: Vec<_> = (0..6).map(|number| format!("before-{number}")).collect();
+    apply_tallies(env, &several, "count").await?;
+    let counts = counts_of(env, &several).await?;
+    ensure!(counts.iter().any(|count| *count > 1), "no instance answers twice: {counts:?}");
+
+    let slow: Vec<_> = (0..4).map(|number| format!("slow-{number}")).collect();
+    apply_tallies(env, &slow, "log-late").await?;
+    let patched = env.namespace.patch("Plugin", "tally", json!({"spec": {"limits": {"callsPerInstance": 1}}})).await?;
+    let generation = patched["metadata"]["generation"].clone();
+    let is_followed = |plugin: &Value| is_ready(plugin) && plugin["status"]["observedGeneration"] == generation;
+    env.namespace.until("Plugin", "tally", "to be followed", is_followed).await?;
+    counts_of(env, &slow).await?;
+    let later: Vec<_> = (0..6).map(|number| format!("after-{number}")).collect();
+    apply_tallies(env, &later, "count").await?;
+    let counts = counts_of(env, &later).await?;
+    ensure!(counts.iter().all(|count| *count == 1), "{counts:?}");
+    Ok(())
+}
+
+async fn apply_tallies(env: &TestEnv, names: &[String], act: &str) -> Result<()> {
+    for name in names {
+        let (metadata, spec) = (json!({"name": name}), json!({"act": act}));
+        let object =
+            json!({"apiVersion": "test.pilothouse.dev/v1", "kind": "Tally", "metadata": metadata, "spec": spec});
+        env.namespace.apply(object).await?;
+    }
+    Ok(())
+}
+
+/// What their statuses say, once they say something.
+async fn counts_of(env: &TestEnv, names: &[String]) -> Result<Vec<u64>> {
+    let mut counts = Vec::new();
+    for name in names {
+        let counted = |object: &Value| object["status"]["calls"].is_u64();
+        let object = env.namespace.until("Tally", name, "to be counted", counted).await?;
+        counts.extend(object["status"]["calls"].as_u64());
+    }
+    Ok(counts)
 }
 
 /// The guest, in an engine of its own.
@@ -357,6 +414,12 @@ impl Tally {
         let engine = Engine::new(config)?;
         let plugin = load(&engine, &artifacts::guest("tally")?).await?;
         Ok(Self { engine, plugin, _cache: Some(cache) })
+    }
+
+    /// The same plugin under other limits.
+    fn limited(&self, limits: Limits) -> Self {
+        let plugin = self.engine.limited(&self.plugin, limits);
+        Self { engine: self.engine.clone(), plugin, _cache: None }
     }
 
     /// The same component as another plugin of the same engine.

@@ -35,12 +35,14 @@ pub const THIRD_HOST_USER: &str = "third-host";
 
 /// The kinds that the tests use: API version, kind, plural. Of two of one name, the first one is meant unless the group is said:
 /// `LLMModel.llm.example.com`.
-const KINDS: [(&str, &str, &str); 69] = [
+const KINDS: [(&str, &str, &str); 71] = [
     ("pilothouse.dev/v1alpha1", "Plugin", "plugins"),
     ("apps.example.com/v1", "AppService", "appservices"),
     ("ml.example.com/v1alpha1", "TrainingJob", "trainingjobs"),
     ("ai.example.com/v1", "LLMModel", "llmmodels"),
     ("example.com/v1", "Website", "websites"),
+    ("example.com/v1", "Shop", "shops"),
+    ("example.com/v1", "Worker", "workers"),
     ("ctl.enisoc.com/v1", "BlueGreenDeployment", "bluegreendeployments"),
     ("ctl.enisoc.com/v1", "CatSet", "catsets"),
     ("ctl.enisoc.com/v1", "IndexedJob", "indexedjobs"),

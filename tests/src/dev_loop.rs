@@ -10,8 +10,8 @@ use tokio::{io::AsyncWriteExt, process::Command, time::timeout};
 use crate::{
     artifacts,
     cluster::PATIENCE,
+    languages::Language,
     process_group::ProcessGroup,
-    project::Project,
     wait::{Look, eventually},
 };
 
@@ -27,18 +27,14 @@ pub struct DevLoop {
 }
 
 impl DevLoop {
-    /// Starts it for a project, with this cache of compiled plugins and more arguments.
+    /// Starts it for a folder, with this cache of compiled plugins and more arguments, such as more folders.
     ///
     /// # Errors
     /// If it does not start.
-    pub fn start<A: AsRef<OsStr>>(
-        project: &Project,
-        cache: &Path,
-        arguments: impl IntoIterator<Item = A>,
-    ) -> Result<Self> {
+    pub fn start<A: AsRef<OsStr>>(folder: &Path, cache: &Path, arguments: impl IntoIterator<Item = A>) -> Result<Self> {
         let mut command = Command::new(artifacts::host_binary()?);
-        command.arg("dev").arg(project.root()).arg("--cache-dir").arg(cache).args(arguments);
-        Self::run(command, project)
+        command.arg("dev").arg(folder).arg("--cache-dir").arg(cache).args(arguments);
+        Self::run(command)
     }
 
     /// The same in a terminal of so many rows and columns.
@@ -46,7 +42,7 @@ impl DevLoop {
     /// # Errors
     /// If it does not start.
     pub fn start_in_terminal<A: AsRef<OsStr>>(
-        project: &Project,
+        folder: &Path,
         cache: &Path,
         arguments: impl IntoIterator<Item = A>,
         (rows, columns): (u16, u16),
@@ -55,19 +51,19 @@ impl DevLoop {
         let words = [OsStr::new("sh"), OsStr::new("-c"), OsStr::new(&size), artifacts::host_binary()?.as_os_str()]
             .map(OsStr::to_owned)
             .into_iter()
-            .chain(["dev".into(), project.root().into_os_string(), "--cache-dir".into(), cache.as_os_str().to_owned()])
+            .chain(["dev".into(), folder.as_os_str().to_owned(), "--cache-dir".into(), cache.as_os_str().to_owned()])
             .chain(arguments.into_iter().map(|argument| argument.as_ref().to_owned()));
         let words: Vec<_> = words.map(|word| quoted(&word.to_string_lossy())).collect();
         let mut command = Command::new("script");
         command.args(["--quiet", "--flush", "--return", "--command"]).arg(words.join(" ")).arg("/dev/null");
         command.env("TERM", "xterm-256color").env("SHELL", "/bin/sh");
-        Self::run(command, project)
+        Self::run(command)
     }
 
-    fn run(mut command: Command, project: &Project) -> Result<Self> {
+    fn run(mut command: Command) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let output = File::create(folder.path().join("output"))?;
-        command.env("CARGO_TARGET_DIR", project.tools_folder()).env_remove("LOG_LEVEL").env_remove("LOG_FORMAT");
+        command.env("CARGO_TARGET_DIR", Language::Rust.folder()).env_remove("LOG_LEVEL").env_remove("LOG_FORMAT");
         command.stdin(Stdio::piped()).stdout(output.try_clone()?).stderr(output);
         Ok(Self { process: ProcessGroup::start(&mut command)?, folder, seen: 0 })
     }

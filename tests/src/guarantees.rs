@@ -8,10 +8,11 @@ use anyhow::{Context, Result, ensure};
 use crate::artifacts::repository;
 
 /// The folders of unit tests, by the prefix of their names on the page.
-const FOLDERS: [(&str, &str); 18] = [
+const FOLDERS: [(&str, &str); 19] = [
     ("authoring/", "host/authoring/src"),
     ("projects/", "tests/authoring"),
     ("cli/", "host/cli/src"),
+    ("tests/", "tests/src"),
     ("controller/", "host/controller/src"),
     ("engine/", "host/engine/src"),
     ("offline/", "host/offline/src"),

@@ -32,6 +32,8 @@ pub mod metrics;
 pub mod metrics_api;
 pub mod nodes;
 #[cfg(test)]
+mod page_blocks;
+#[cfg(test)]
 mod pages;
 pub mod pod;
 pub mod process_group;
@@ -39,6 +41,8 @@ pub mod project;
 pub mod prometheus;
 pub mod proxy;
 pub mod registry;
+#[cfg(test)]
+mod site;
 pub mod sockets;
 #[cfg(test)]
 mod structure;

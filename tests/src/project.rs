@@ -150,11 +150,6 @@ impl Project {
         self.edit(self.language.source(), &field(from), &field(to))
     }
 
-    /// Where the tools of its language keep what they make.
-    pub fn tools_folder(&self) -> PathBuf {
-        self.language.folder()
-    }
-
     /// Adds text to the end of a file, which need not be there.
     ///
     /// # Errors
@@ -195,7 +190,7 @@ impl Project {
 
     fn command(&self, subcommand: &str) -> Result<Command> {
         let mut command = Command::new(host_binary()?);
-        command.arg(subcommand).current_dir(self.folder.path()).env("CARGO_TARGET_DIR", self.tools_folder());
+        command.arg(subcommand).current_dir(self.folder.path()).env("CARGO_TARGET_DIR", self.language.folder());
         if !self.has_tools {
             command.env("PATH", Path::new(""));
         }

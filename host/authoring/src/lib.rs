@@ -22,4 +22,5 @@ pub use kind::{CustomKind, KindError};
 pub use language::Language;
 pub use project::{NewError, Project, Sdk};
 pub use sources::is_source;
+pub use template::COMPOSITION;
 pub use yaml::{YamlError, list_items};

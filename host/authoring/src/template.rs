@@ -140,8 +140,8 @@ pub(crate) fn typed(language: Language) -> Vec<Template> {
     others.into_iter().chain(typed).collect()
 }
 
-/// The file that shows that a kind has no code.
-pub(crate) const COMPOSITION: &str = "composition.yaml";
+/// The file that shows that a kind has no code, with what it is instead.
+pub const COMPOSITION: &str = "composition.yaml";
 
 // The CRD and the object are those of all languages.
 const COMPOSED: &[Template] = templates!("compose":

@@ -27,6 +27,8 @@ mod new;
 mod offline;
 mod output;
 mod pack;
+#[cfg(test)]
+mod pages;
 mod plan;
 mod plugin_configs;
 mod plugin_file;

@@ -60,8 +60,8 @@ pub enum BuildError {
     NoProject(PathBuf),
     /// The folder has a kind without code in it.
     #[error(
-        "'{}' is a kind without code, and there is nothing to build: put compose.wasm into its folder build, and go on with `pilothouse test`; \
-         its README.md says more",
+        "'{}' is a kind without code, and there is nothing to build: put compose.wasm into its folder build, and go on with `pilothouse test` \
+         and `pilothouse dev`; its README.md says more",
         .0.display()
     )]
     Composition(PathBuf),

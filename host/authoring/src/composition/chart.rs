@@ -18,6 +18,7 @@ use super::{
 const RELEASE: &str = "zq7release";
 const SPACE: &str = "zq7space";
 const MARK: &str = "zq7value";
+const KEY: &str = "zq7key";
 
 /// The names in the cases.
 const FIRST: &str = "first";
@@ -120,12 +121,21 @@ fn key(child: &Value) -> String {
     format!("{} {}", child["apiVersion"], name(child))
 }
 
+/// What becomes of a part of a child as a whole, with all that is in it.
+#[derive(Default)]
+struct Part {
+    /// The expression without which it is not there.
+    condition: Option<String>,
+    /// Expressions of objects whose fields it gets.
+    merged: Vec<String>,
+}
+
 /// What is known of a chart so far.
 struct Learned<'c> {
     children: &'c Children,
     edits: BTreeMap<String, Edits>,
-    /// Parts that are there only if an expression is true.
-    conditional: BTreeMap<(String, Path), String>,
+    /// Parts that are there only if an expression is true, and objects that get the fields of values.
+    parts: BTreeMap<(String, Path), Part>,
     include: BTreeMap<String, Vec<String>>,
     /// Parts that come where a switch is the other way: the switch, the child, and the part.
     alternatives: Vec<(Path, String, Path)>,
@@ -163,7 +173,7 @@ impl<'c> Learned<'c> {
         Self {
             children,
             edits,
-            conditional: BTreeMap::new(),
+            parts: BTreeMap::new(),
             include: BTreeMap::new(),
             alternatives: Vec::new(),
             random,
@@ -237,19 +247,16 @@ impl<'c> Learned<'c> {
             for (path, _) in leaves.iter().filter(|(_, value)| !value.is_boolean()) {
                 learned.learn(learner, &flipped, path);
             }
-            for field in learned.used {
-                if !self.used.contains(&field) {
-                    self.used.push(field);
+            for field in &learned.used {
+                if !self.used.contains(field) {
+                    self.used.push(field.clone());
                 }
             }
             let as_now = if is_on { expression(&switch) } else { format!("!{}", expression(&switch)) };
             for (_, key, path) in of_switch {
-                let (Some(part), Some(of_names)) =
-                    (children.get(&key).and_then(|child| at(child, &path)), learned.edits.get(&key))
-                else {
-                    continue;
-                };
-                let inner = cel_with(part, &mut path.clone(), of_names);
+                let Some(child) = children.get(&key) else { continue };
+                let Some(part) = at(child, &path) else { continue };
+                let inner = cel_with(part, &mut path.clone(), &learned.edits_of(&key, child));
                 if let Some(edits) = self.edits.get_mut(&key) {
                     edits.whole(path, format!("{as_now} ? optional.none() : optional.of({inner})"));
                 }
@@ -269,7 +276,13 @@ impl<'c> Learned<'c> {
             }
             let is_said = match (at(child, &path), at(changed, &path)) {
                 (Some(_), None) if value.now.is_boolean() => {
-                    self.conditional.insert((key.clone(), path.clone()), value.is_as_now()).is_none()
+                    let part = self.parts.entry((key.clone(), path.clone())).or_default();
+                    part.condition.replace(value.is_as_now()).is_none()
+                }
+                (None, Some(after)) if value.is_added(&path, after) => {
+                    let around = path.iter().take(path.len() - 1).cloned().collect();
+                    self.parts.entry((key.clone(), around)).or_default().merged.push(value.expression.clone());
+                    true
                 }
                 (None, Some(_)) if value.now.is_boolean() => {
                     self.alternatives.push((value.path.clone(), key.clone(), path.clone()));
@@ -279,7 +292,10 @@ impl<'c> Learned<'c> {
             };
             match is_said {
                 true => is_used = true,
-                false => self.unexplained.push(format!("{shown}: {} {}", plain_name(child), in_words(&path))),
+                false => {
+                    let place = in_words(&path).replace(&format!(".{KEY}"), "");
+                    self.unexplained.push(format!("{shown}: {} {place}", plain_name(child)));
+                }
             }
         }
         is_used
@@ -294,7 +310,11 @@ impl<'c> Learned<'c> {
     ) -> bool {
         let Some(edits) = self.edits.get_mut(key) else { return false };
         let mut whole = |expression: String| {
-            let is_free = !edits.0.contains_key(path);
+            let is_free = match edits.0.get(path) {
+                None => true,
+                Some(Edit::Spans(spans)) => spans.iter().all(|span| [NAME, NAMESPACE].contains(&&*span.expression)),
+                Some(Edit::Whole(_)) => false,
+            };
             if is_free {
                 edits.whole(path.clone(), expression);
             }
@@ -317,7 +337,11 @@ impl<'c> Learned<'c> {
                 whole(format!("{0} == {nothing} ? optional.none() : optional.of({0})", value.expression))
             }
             (Some(Value::String(before)), Some(Value::String(after))) => {
-                let Some((from, to)) = span(before, after, value) else { return false };
+                let Some((from, to)) = span(before, after, value) else {
+                    // One of two texts, such as the name of what a switch has made.
+                    let either = || format!("{} ? {} : {}", value.is_as_now(), cel_text(before), cel_text(after));
+                    return value.now.is_boolean() && whole(either());
+                };
                 let replaced = before.get(from..to).unwrap_or_default();
                 let text = text_of(value.now);
                 let plain = match value.now {
@@ -338,6 +362,24 @@ impl<'c> Learned<'c> {
         }
     }
 
+    /// What stands in which places of a child, with its parts.
+    fn edits_of(&self, key: &str, child: &Value) -> Edits {
+        let mut edits = self.edits.get(key).cloned().unwrap_or_default();
+        // Inner ones first, for outer ones have them in them.
+        for ((_, path), Part { condition, merged }) in self.parts.iter().filter(|((of, _), _)| of == key).rev() {
+            let Some(part) = at(child, path) else { continue };
+            let inner = cel_with(part, &mut path.clone(), &edits);
+            let inner = merged.iter().fold(inner, |inner, more| format!("{inner}.merge({more})"));
+            edits.0.retain(|other, _| !other.starts_with(path));
+            let whole = match condition {
+                Some(condition) => format!("{condition} ? optional.of({inner}) : optional.none()"),
+                None => inner,
+            };
+            edits.whole(path.clone(), whole);
+        }
+        edits
+    }
+
     /// The resources, and what could not be said.
     fn finish(&mut self, draft: &mut Draft) {
         let named: Vec<_> = self
@@ -348,20 +390,7 @@ impl<'c> Learned<'c> {
         let rests: Vec<_> =
             named.iter().map(|(child, name)| (*child, name.strip_prefix(RELEASE).unwrap_or(name))).collect();
         for ((key, child), id) in self.children.iter().zip(ids(&rests)) {
-            let mut edits = self.edits.remove(key).unwrap_or_default();
-            let parts: Vec<_> = self
-                .conditional
-                .iter()
-                .filter(|((of, _), _)| of == key)
-                .map(|((_, path), condition)| (path.clone(), condition.clone()))
-                .collect();
-            // Inner ones first, for outer ones have them in them.
-            for (path, condition) in parts.into_iter().rev() {
-                let Some(part) = at(child, &path) else { continue };
-                let inner = cel_with(part, &mut path.clone(), &edits);
-                edits.0.retain(|other, _| !other.starts_with(&path));
-                edits.whole(path, format!("{condition} ? optional.of({inner}) : optional.none()"));
-            }
+            let edits = self.edits_of(key, child);
             let template = edits.template(child);
             draft.notes.extend(notes(&named_first(child), &template));
             draft.resources.push(Resource { id, template, include_when: self.include.remove(key).unwrap_or_default() });
@@ -403,6 +432,12 @@ struct ValueOf<'v> {
 }
 
 impl ValueOf<'_> {
+    /// Whether it adds a field in this place, to those that are there without it.
+    fn is_added(&self, path: &Path, after: &Value) -> bool {
+        let is_key = matches!(path.last(), Some(Step::Field(name)) if name == KEY);
+        is_key && *after == json!(MARK) && self.now.as_object().is_some_and(Map::is_empty)
+    }
+
     /// The expression that a switch is as it is now.
     fn is_as_now(&self) -> String {
         if *self.now == Value::Bool(true) { self.expression.clone() } else { format!("!{}", self.expression) }
@@ -418,8 +453,8 @@ fn others(value: &Value) -> Vec<Value> {
             None => vec![json!(number.as_f64().unwrap_or_default() + 0.5)],
         },
         Value::String(_) => vec![json!(MARK)],
-        Value::Array(_) => vec![json!([{"zq7key": MARK}]), json!([MARK])],
-        Value::Object(_) => vec![json!({"zq7key": MARK})],
+        Value::Array(_) => vec![json!([{(KEY): MARK}]), json!([MARK])],
+        Value::Object(_) => vec![json!({(KEY): MARK})],
         Value::Null => Vec::new(),
     }
 }
@@ -606,7 +641,16 @@ mod tests {
         if !is_empty(&values["nodeSelector"]) {
             pod["nodeSelector"] = values["nodeSelector"].clone();
         }
-        let mut deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": {"template": {"spec": pod}}});
+        let account = values["account"].as_bool().is_some_and(|it| it);
+        pod["serviceAccountName"] = if account { name.as_str() } else { "default" }.into();
+        let mut labels = json!({"app": name});
+        for (label, value) in values["podLabels"].as_object().into_iter().flatten() {
+            labels[label] = value.clone();
+        }
+        let mut deployment = json!({
+            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name},
+            "spec": {"template": {"metadata": {"labels": labels}, "spec": pod}},
+        });
         let mut objects = Vec::new();
         if values["autoscaling"]["enabled"] == true {
             objects.push(
@@ -624,6 +668,7 @@ mod tests {
     fn what_depends_on_a_value_is_found_by_changing_it() -> Result<(), String> {
         let values = json!({
             "image": {"repository": "nginx", "tag": ""}, "port": 80, "replicas": 2, "nodeSelector": {}, "unused": "x", "nameOverride": "",
+            "podLabels": {}, "account": true,
             "autoscaling": {"enabled": false, "max": 10},
         });
         let draft = draft(&Chart(web), &values)?;
@@ -645,6 +690,13 @@ mod tests {
         let selector =
             "${schema.spec.nodeSelector.size() > 0 ? optional.of(schema.spec.nodeSelector) : optional.none()}";
         assert_eq!(template["spec"]["template"]["spec"]["nodeSelector"], selector);
+        let pod = &template["spec"]["template"];
+        assert_eq!(
+            pod["metadata"]["labels"],
+            "${{'app': (schema.metadata.name) + '-web'}.merge(schema.spec.podLabels)}"
+        );
+        let account = "${schema.spec.account ? schema.metadata.name + '-web' : 'default'}";
+        assert_eq!(pod["spec"]["serviceAccountName"], account);
         let counts: Vec<_> = draft.cases.iter().map(|case| case.children.len()).collect();
         assert_eq!(counts, [1, 2]);
         assert_eq!(draft.cases[0].children[0]["metadata"]["name"], "first-web");

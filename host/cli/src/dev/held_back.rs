@@ -6,6 +6,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use anyhow::Context;
 use kube::api::{Patch, PatchParams};
 use pilothouse_controller::{
+    errors::chain,
     labels,
     object::{Object, ObjectRef, describe},
     pipeline::report::result::DELETES_HELD_BACK,
@@ -47,7 +48,7 @@ impl HeldBack {
             let what = describe(version.objects.kind(), &name);
             results.push(match confirm_one(target, &name, &version).await {
                 Ok(()) => format!("{what}: the deletes are confirmed"),
-                Err(error) => format!("error: {what}: failed to confirm the deletes: {error:#}"),
+                Err(error) => format!("error: {what}: failed to confirm the deletes: {}", chain(error.as_ref())),
             });
         }
         results

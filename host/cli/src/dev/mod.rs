@@ -6,6 +6,7 @@ mod definitions;
 mod held_back;
 mod input;
 mod local_cluster;
+mod made;
 mod project;
 mod sources;
 mod view;
@@ -48,6 +49,8 @@ const LOG_LEVEL: &str = "warn,plugin=info";
 /// version would change of the objects that are there, and puts it to work in the place of the one before. If a step fails, the error is
 /// shown and the version before goes on; failing test cases are only shown. What the plugin logs comes with the log of the host.
 ///
+/// A kind without code is not built: composition.yaml goes to work with the compose.wasm in the folder build.
+///
 /// In a terminal, it takes the whole screen: a row for each plugin, and below it what happens. Elsewhere, and with --lines, it prints lines.
 ///
 /// The host runs in this program, beside those of the cluster: a kind that a Plugin of the cluster reconciles is refused. When it ends,
@@ -85,6 +88,7 @@ pub struct Dev {
 struct Target {
     client: Client,
     loader: Arc<Loader>,
+    cache_dir: CacheDir,
 }
 
 impl Target {
@@ -178,7 +182,8 @@ impl Dev {
             ..HostConfig::default()
         };
         let host = Host::new(client.clone(), metrics, host_config);
-        Ok(Target { client, loader: Loader::new(local_engine::open(&self.cache_dir, None)?, host) })
+        let loader = Loader::new(local_engine::open(&self.cache_dir, None)?, host);
+        Ok(Target { client, loader, cache_dir: self.cache_dir.clone() })
     }
 }
 

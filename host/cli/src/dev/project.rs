@@ -6,10 +6,10 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use pilothouse_authoring::{Built, Purpose, build};
+use pilothouse_authoring::COMPOSITION;
 use pilothouse_controller::{
+    errors::chain,
     metrics::Format,
-    plugin::PluginSettings,
     source::{
         loader::{LoadedVersions, Prepared, SourceId},
         plugin_objects::PlannedVersion,
@@ -25,11 +25,12 @@ use super::{
     at_work::{Calls, CallsTold},
     definitions::Definitions,
     held_back::HeldBack,
+    made::Made,
     view::{Note, Stage, View},
 };
 use crate::{
     plan::{self, present},
-    test,
+    test::{self, versions::Versions},
 };
 
 /// How many objects are shown what a new version would change of, and how long it may take to find out.
@@ -81,7 +82,7 @@ impl Project {
             return self.view.stage(&self.label, at_work.map_or(Stage::Waiting, Stage::AtWork));
         };
         let goes_on = at_work.as_ref().map(|version| format!("; version {version} goes on"));
-        self.tell(&format!("error: {error:#}{}", goes_on.unwrap_or_default()));
+        self.tell(&format!("error: {}{}", chain(error.as_ref()), goes_on.unwrap_or_default()));
         self.view.stage(&self.label, Stage::Failed(at_work));
     }
 
@@ -108,48 +109,54 @@ impl Project {
     }
 
     async fn try_round(&mut self, target: &Target, since: Instant) -> anyhow::Result<()> {
-        let Built { wasm, manifest, .. } = self.build().await?;
+        let made = self.make().await?;
         for name in self.definitions.apply(&target.client, &self.folder).await? {
             self.tell(&format!("applied CustomResourceDefinition {name}"));
         }
-        let before = target.loader.loaded(&self.source());
-        if let Some(before) = before.filter(|before| before.digest() == digest(&wasm)) {
+        let is_same = |before: &Prepared| before.digest() == digest(&made.wasm) && before.has_settings(&made.settings);
+        if let Some(before) = target.loader.loaded(&self.source()).filter(|before| is_same(before)) {
             // A test case may be what was saved.
-            return self.run_cases(&*before.reconciler()).await;
+            return self.run_cases(target, &made, &before).await;
         }
-        if let Some(other) = present::in_the_way(&target.client, &manifest).await? {
+        let prepared = target.loader.prepare(made.wasm.clone(), made.settings.clone()).await?;
+        if let Some(other) = present::in_the_way(&target.client, prepared.manifest()).await? {
             bail!(
                 "{} is reconciled by the Plugin '{other}' of the cluster; suspend that one, or work on another cluster",
-                manifest.reconciles
+                prepared.kind()
             );
         }
-        let prepared = target.loader.prepare(wasm, PluginSettings::default()).await?;
-        self.run_cases(&*prepared.reconciler()).await?;
+        self.run_cases(target, &made, &prepared).await?;
         self.show_changes(target, &prepared).await?;
         self.install(target, prepared, since).await
     }
 
-    async fn build(&self) -> anyhow::Result<Built> {
+    async fn make(&self) -> anyhow::Result<Made> {
         self.tell("building");
         let folder = self.folder.clone();
-        let built = tokio::task::spawn_blocking(move || build(&folder, Purpose::Development))
-            .await
-            .context("the build was broken off")?;
-        Ok(built?)
+        tokio::task::spawn_blocking(move || Made::of(&folder)).await.context("the build was broken off")?
     }
 
-    /// Shows the cases that fail, and how many there are.
-    async fn run_cases(&self, plugin: &dyn Reconciler) -> anyhow::Result<()> {
+    /// Shows the cases that fail or of which there is something to know, and how many there are.
+    async fn run_cases(&self, target: &Target, made: &Made, prepared: &Prepared) -> anyhow::Result<()> {
         let mut results = Vec::new();
+        // Cases of a kind without code may have a configuration of their own, such as those that were captured.
+        let mut versions = match made.is_composition() {
+            true => Some(Versions::load(&made.file, &target.cache_dir, None).await?),
+            false => None,
+        };
         for file in test::files::of_project(&self.folder)? {
-            match test::run_cases(plugin, &file).await {
+            let ran = match &mut versions {
+                Some(versions) => test::run_configured(versions, &file).await,
+                None => test::run_cases(&*prepared.reconciler(), &file).await,
+            };
+            match ran {
                 Ok(of_file) => results.extend(of_file),
                 // The others are worth to be seen, too.
-                Err(error) => self.tell(&format!("error: {error:#}")),
+                Err(error) => self.tell(&format!("error: {}", chain(error.as_ref()))),
             }
         }
-        for failed in results.iter().filter(|result| !result.is_passed()) {
-            self.tell(failed.text().trim_end());
+        for told in results.iter().filter(|result| !result.is_passed() || !result.ran.notes.is_empty()) {
+            self.tell(told.text().trim_end());
         }
         let failed = report::failed(&results);
         self.view.note(&self.label, Note::Cases { all: results.len(), failed });
@@ -185,13 +192,13 @@ impl Project {
 
     /// Puts the version to work, and waits until it is.
     async fn install(&mut self, target: &Target, prepared: Prepared, since: Instant) -> anyhow::Result<()> {
-        let (title, plugin, digest) = (name(&prepared), prepared.name().to_owned(), prepared.digest().to_owned());
+        let (title, plugin, version) = (name(&prepared), prepared.name().to_owned(), prepared.reconciler());
         target.loader.install(&self.source(), LoadedVersions::one(prepared))?;
         if self.plugin.as_ref() != Some(&plugin) {
             self.calls = CallsTold::default();
         }
         self.plugin = Some(plugin.clone());
-        match timeout(BEGINS_WITHIN, until_at_work(target, &plugin, &digest)).await {
+        match timeout(BEGINS_WITHIN, until_at_work(target, &plugin, &*version)).await {
             Ok(()) => {
                 self.tell(&format!("{title} is at work, {:.1} s after it was saved", since.elapsed().as_secs_f64()))
             }
@@ -218,18 +225,23 @@ pub(super) fn label(folder: &Path) -> String {
     folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-async fn until_at_work(target: &Target, plugin: &str, digest: &str) {
+/// Waits until exactly this is at work: another configuration of a component has the same digest.
+async fn until_at_work(target: &Target, plugin: &str, version: &dyn Reconciler) {
     let (host, mut begun) = (target.host(), 0);
     loop {
         begun = host.begun_since(begun).await;
-        if host.active_plugin(plugin).is_some_and(|active| active.reconciler.digest() == digest) {
+        if host.active_plugin(plugin).is_some_and(|active| std::ptr::addr_eq(&*active.reconciler, version)) {
             return;
         }
     }
 }
 
-/// A version for people.
+/// A version for people. That of a kind without code is named by its configuration, for its component is that of others, too.
 fn name(prepared: &Prepared) -> String {
-    let digest = prepared.digest();
-    format!("{} ({})", prepared.version(), &digest[..digest.floor_char_boundary(12)])
+    let (what, digest) = match prepared.settings().config {
+        Some(_) => (format!("{COMPOSITION} "), prepared.config_digest()),
+        None => (String::new(), prepared.digest()),
+    };
+    let digits = digest.rsplit(':').next().unwrap_or_default();
+    format!("{} ({what}{})", prepared.version(), &digits[..digits.floor_char_boundary(12)])
 }

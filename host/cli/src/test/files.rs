@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
+use pilothouse_authoring::COMPOSITION;
 
 /// Case files of one plugin.
 pub(super) struct CaseFiles {
@@ -15,9 +16,6 @@ pub(super) struct CaseFiles {
 /// The folder of a plugin's cases, and that of what is built.
 const CASES: &str = "cases";
 const BUILD: &str = "build";
-
-/// The file with the configuration of a kind without code.
-const COMPOSITION: &str = "composition.yaml";
 
 /// Finds the case files of paths and their plugins; `plugin` is that of all.
 pub(super) fn find(paths: &[PathBuf], plugin: Option<&Path>) -> anyhow::Result<Vec<CaseFiles>> {

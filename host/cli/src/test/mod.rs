@@ -1,7 +1,7 @@
 //! `pilothouse test`: runs the test cases of a plugin, without a cluster.
 
 pub(crate) mod files;
-mod versions;
+pub(crate) mod versions;
 
 use std::{
     path::{Path, PathBuf},
@@ -139,8 +139,11 @@ pub(crate) async fn run_cases(plugin: &dyn Reconciler, file: &Path) -> anyhow::R
     Ok(results)
 }
 
-/// Runs the cases of a file, each with the version for its configuration.
-async fn run_configured(versions: &mut Versions<'_>, file: &Path) -> anyhow::Result<Vec<report::Result>> {
+/// Runs the cases of a file, each with the version for its configuration, or for that of its project.
+///
+/// # Errors
+/// If the file holds no cases, or a configuration cannot be used.
+pub(crate) async fn run_configured(versions: &mut Versions<'_>, file: &Path) -> anyhow::Result<Vec<report::Result>> {
     let mut results = Vec::new();
     let project = files::composition(file)?.as_deref().map(read_config).transpose()?;
     for mut case in cases::read(file)? {

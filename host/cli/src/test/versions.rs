@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::{cache_dir::CacheDir, offline, plugin_file::PluginFile};
 
 /// The versions of one plugin file.
-pub(super) enum Versions<'a> {
+pub(crate) enum Versions<'a> {
     /// The same for all cases, with the configuration of the command line if that has one.
     One { plugin: Box<Plugin>, given: Option<&'a Value> },
     /// Those that cases have needed so far, by their configuration.
@@ -26,7 +26,7 @@ impl<'a> Versions<'a> {
     ///
     /// # Errors
     /// If the file is no plugin, or cannot use the configuration. The error names it and says what to do.
-    pub(super) async fn load(file: &'a Path, cache: &'a CacheDir, given: Option<&'a Value>) -> anyhow::Result<Self> {
+    pub(crate) async fn load(file: &'a Path, cache: &'a CacheDir, given: Option<&'a Value>) -> anyhow::Result<Self> {
         if given.is_none() && matches!(PluginFile::read(file)?.declaration, Declaration::Configured(_)) {
             return Ok(Self::ByConfig { file, cache, loaded: HashMap::new() });
         }

@@ -11,20 +11,50 @@
 
   ;; A page of the guest's memory, taken when it is needed first: the result of $now, then the line that is not ended yet.
   (global $page (mut i32) (i32.const 0))
+  ;; The pages of the memory since it was taken. Once there are more, another one is taken: the allocator of Go takes what is above its own for
+  ;; its own as soon as it has grown the memory, whoever has taken some in between.
+  (global $pages (mut i32) (i32.const 0))
   (global $line-length (mut i32) (i32.const 0))
+  ;; By which it is known that nobody has written over the line.
+  (global $line-hash (mut i64) (i64.const -3750763034362895579))
   ;; Whose line it is: 1 is standard output, 2 standard error.
   (global $line-of (mut i32) (i32.const 1))
   ;; Nanoseconds. Each read moves it on, for those who wait until it has.
   (global $monotonic (mut i64) (i64.const 1000000000))
 
   (func $scratch (result i32)
-    (local $grown i32)
-    (if (i32.eqz (global.get $page))
+    (local $grown i32) (local $before i32)
+    (if (i32.ne (global.get $pages) (memory.size))
       (then
+        (local.set $before (global.get $page))
         (local.set $grown (memory.grow (i32.const 1)))
         (if (i32.eq (local.get $grown) (i32.const -1)) (then unreachable))
-        (global.set $page (i32.shl (local.get $grown) (i32.const 16)))))
+        (global.set $page (i32.shl (local.get $grown) (i32.const 16)))
+        (global.set $pages (memory.size))
+        (call $take-line-from (local.get $before))))
     (global.get $page))
+
+  ;; The line comes along, unless somebody has written over it.
+  (func $take-line-from (param $before i32)
+    (local $from i32) (local $end i32) (local $hash i64)
+    (if (i32.eqz (global.get $line-length)) (then return))
+    (memory.copy
+      (i32.add (global.get $page) (i32.const 64)) (i32.add (local.get $before) (i32.const 64)) (global.get $line-length))
+    (local.set $from (i32.add (global.get $page) (i32.const 64)))
+    (local.set $end (i32.add (local.get $from) (global.get $line-length)))
+    (local.set $hash (i64.const -3750763034362895579))
+    (loop $bytes
+      (local.set $hash (call $hashed (local.get $hash) (i32.load8_u (local.get $from))))
+      (local.set $from (i32.add (local.get $from) (i32.const 1)))
+      (br_if $bytes (i32.lt_u (local.get $from) (local.get $end))))
+    (if (i64.ne (local.get $hash) (global.get $line-hash)) (then (call $begin-line))))
+
+  (func $hashed (param $hash i64) (param $byte i32) (result i64)
+    (i64.mul (i64.xor (local.get $hash) (i64.extend_i32_u (local.get $byte))) (i64.const 1099511628211)))
+
+  (func $begin-line
+    (global.set $line-length (i32.const 0))
+    (global.set $line-hash (i64.const -3750763034362895579)))
 
   (func $line (result i32) (i32.add (call $scratch) (i32.const 64)))
 
@@ -33,6 +63,7 @@
     (local $from i32) (local $end i32)
     (if (i32.eqz (global.get $line-length)) (then return))
     (local.set $from (call $line))
+    (if (i32.eqz (global.get $line-length)) (then return))
     (local.set $end (i32.add (local.get $from) (global.get $line-length)))
     ;; Levels: 1 warns, 2 informs.
     (call $log (i32.sub (i32.const 3) (global.get $line-of)) (local.get $from) (global.get $line-length))
@@ -47,11 +78,12 @@
             (i64.load offset=16 (local.get $from)) (i64.load offset=24 (local.get $from)))
           (local.set $from (i32.add (local.get $from) (i32.const 32)))
           (br_if $chunks (i32.le_u (local.get $from) (local.get $end))))))
-    (global.set $line-length (i32.const 0)))
+    (call $begin-line))
 
   (func $print (param $byte i32)
     (if (i32.eq (local.get $byte) (i32.const 10)) (then (call $flush) (return)))
     (i32.store8 (i32.add (call $line) (global.get $line-length)) (local.get $byte))
+    (global.set $line-hash (call $hashed (global.get $line-hash) (local.get $byte)))
     (global.set $line-length (i32.add (global.get $line-length) (i32.const 1)))
     (if (i32.eq (global.get $line-length) (i32.const 4096)) (then (call $flush))))
 
@@ -85,6 +117,13 @@
     ;; The right to write.
     (i64.store offset=8 (local.get $result) (i64.const 64))
     (i32.const 0))
+  ;; What is printed without the end of its line is a line of this call, and not the beginning of one of the next.
+  (func $sync (param $file i32) (result i32)
+    (if (i32.gt_u (i32.sub (local.get $file) (i32.const 1)) (i32.const 1)) (then (return (i32.const 8))))
+    (call $flush)
+    (i32.const 0))
+  (export "fd_datasync" (func $sync))
+  (export "fd_sync" (func $sync))
   (func (export "fd_read") (param $file i32) (param i32 i32) (param $read i32) (result i32)
     (if (local.get $file) (then (return (i32.const 8))))
     (i32.store (local.get $read) (i32.const 0))
@@ -164,8 +203,6 @@
   ;; There are no files: 8 is EBADF.
   (func $bad-1 (param i32) (result i32) (i32.const 8))
   (export "fd_close" (func $bad-1))
-  (export "fd_datasync" (func $bad-1))
-  (export "fd_sync" (func $bad-1))
   (func $bad-2 (param i32 i32) (result i32) (i32.const 8))
   (export "fd_fdstat_set_flags" (func $bad-2))
   (export "fd_filestat_get" (func $bad-2))

@@ -40,6 +40,8 @@ pub enum Act {
     Need(usize),
     /// It answers with so many KiB.
     Say(usize),
+    /// The same after more than a slice of computing time.
+    SayLate(usize),
     /// It keeps so many MiB for good.
     Keep(usize),
     /// It traps.
@@ -72,6 +74,10 @@ pub fn reconcile(request: &Request<Object<TallySpec>>) -> Response {
         Act::Count => {}
         Act::Need(mebibytes) => drop(std::hint::black_box(vec![1_u8; mebibytes << 20])),
         Act::Say(kibibytes) => said = Some("x".repeat(kibibytes << 10)),
+        Act::SayLate(kibibytes) => {
+            compute();
+            said = Some("x".repeat(kibibytes << 10));
+        }
         Act::Keep(mebibytes) => KEPT.with_borrow_mut(|kept| kept.push(vec![1; mebibytes << 20])),
         Act::TrapAgain if CALLS.get() == 1 => {}
         Act::TrapAgain => panic!("it remembers"),
@@ -82,12 +88,16 @@ pub fn reconcile(request: &Request<Object<TallySpec>>) -> Response {
         Act::TellTime => time = Some(clock::now_text()),
         Act::Log => log::info(format!("log: call {}", CALLS.get())),
         Act::LogLate => {
-            // Several slices, also on a quick machine.
-            for number in 0..200_000_000_u64 {
-                std::hint::black_box(number);
-            }
+            compute();
             log::info(format!("log-late: call {}", CALLS.get()));
         }
     }
     Response::done().status(json!({"calls": CALLS.get(), "time": time, "said": said}))
+}
+
+/// Several slices, also on a quick machine.
+fn compute() {
+    for number in 0..200_000_000_u64 {
+        std::hint::black_box(number);
+    }
 }

@@ -1,10 +1,13 @@
 // What the functions of pilothouse.h do that need no host. It keeps nothing between calls.
+#define _POSIX_C_SOURCE 200809L
+
 #include "pilothouse.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 // As the contract lays them out.
 _Static_assert(sizeof(ph_live_child) == 28 && sizeof(ph_refused_child) == 52, "what comes");
@@ -211,5 +214,8 @@ ph_response *ph_call(PH_PARAMETERS, void (*function)(const ph_request *, ph_resp
       refused_length};
   ph_response *response = allocate(sizeof *response);
   function(&request, response);
+  // What was printed without the end of its line belongs to this call.
+  fflush(stdout);
+  fsync(STDOUT_FILENO);
   return response;
 }

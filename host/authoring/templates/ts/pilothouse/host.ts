@@ -59,3 +59,17 @@ function ask<Found>(question: () => Found): Found {
     throw new LookupRefused(refused.val, refused.tag === "not-installed");
   }
 }
+
+type Print = (...parts: unknown[]) => void;
+
+declare global {
+  var console: Record<"debug" | "error" | "info" | "log" | "warn", Print>;
+}
+
+const print =
+  (level: "error" | "warn" | "info" | "debug"): Print =>
+  (...parts) =>
+    log(level, parts.map((part) => (typeof part === "string" ? part : (JSON.stringify(part) ?? String(part)))).join(" "));
+
+// What is printed as anywhere in JavaScript are lines of the log, too.
+globalThis.console = { debug: print("debug"), error: print("error"), info: print("info"), log: print("info"), warn: print("warn") };
