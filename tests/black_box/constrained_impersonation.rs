@@ -13,7 +13,7 @@ use pilothouse_tests::{
 use serde_json::{Value, json};
 
 use crate::{
-    decorators,
+    chart, decorators,
     deployed::{self, Deployed},
     plugin_accounts::{self, HOST, another_namespace, client, command, deploy, install},
     plugin_objects::text,
@@ -51,6 +51,7 @@ pub fn register(suite: &mut Suite) {
         the_host_acts_as_the_account_for_nothing_but_what_the_plugin_needs,
         in_one_namespace_the_host_acts_as_the_account_there_alone,
         what_an_api_server_does_not_constrain_is_told_mended_and_kept,
+        a_plugin_of_the_chart_works_with_what_it_needs,
         nothing_is_left_of_the_rights_after_an_uninstallation,
     );
 }
@@ -201,10 +202,6 @@ async fn what_an_api_server_does_not_constrain_is_told_mended_and_kept(env: &mut
     env.namespace.until("AppService", "shop", "to say that the host may not", forbidden).await?;
     install(env, &artifacts::plugin("app-service")?, UNCONSTRAINED).await?.succeeded()?;
     env.namespace.until("Deployment", "shop", "to be there", |_| true).await?;
-    let verb = async || {
-        let role = env.namespace.get("Role", &format!("{ACCOUNT}.impersonation")).await?.context("no role")?;
-        Ok::<_, anyhow::Error>(text(&role["rules"][0]["verbs"][0]).to_owned())
-    };
     // Whoever installs the next version need not know.
     for (arguments, expected) in [
         (&[][..], "impersonate"),
@@ -212,9 +209,18 @@ async fn what_an_api_server_does_not_constrain_is_told_mended_and_kept(env: &mut
         (&[], "impersonate:serviceaccount"),
     ] {
         install(env, &artifacts::plugin("app-service")?, arguments).await?.succeeded()?;
-        let verb = verb().await?;
+        let verb = verb(env).await?;
         ensure!(verb == expected, "after {arguments:?}: {verb}");
     }
+    Ok(())
+}
+
+/// Helm asks the cluster for its version, too.
+async fn a_plugin_of_the_chart_works_with_what_it_needs(env: &mut TestEnv) -> Result<()> {
+    env.on_newer_api_servers();
+    chart::running::a_verb_taken_out_of_the_charts_rights_is_told_and_comes_back(env).await?;
+    let verb = verb(env).await?;
+    ensure!(verb == "impersonate:serviceaccount", "the chart gives the host {verb}");
     Ok(())
 }
 
@@ -238,6 +244,12 @@ async fn nothing_is_left_of_the_rights_after_an_uninstallation(env: &mut TestEnv
     let left = rights().await?;
     ensure!(left.is_empty(), "left: {left:?}");
     Ok(())
+}
+
+/// The verb by which the host may act as the account.
+async fn verb(env: &TestEnv) -> Result<String> {
+    let role = env.namespace.get("Role", &format!("{ACCOUNT}.impersonation")).await?.context("no role")?;
+    Ok(text(&role["rules"][0]["verbs"][0]).to_owned())
 }
 
 /// The host's account, and a host that runs with its token.
