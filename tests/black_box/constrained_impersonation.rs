@@ -32,7 +32,7 @@ const UNCONSTRAINED: &[&str] = &["--impersonation", "unconstrained"];
 macro_rules! with_newer_api_server {
     ($suite:expr, $($test:ident),+ $(,)?) => {
         if Assets::has_newer_api_server() || Thoroughness::of_run() == Thoroughness::All {
-            $($suite.test(module_path!(), stringify!($test), Weight::Light, $test);)+
+            $($suite.test(module_path!(), stringify!($test), Weight::Heavy, $test);)+
         } else {
             let why = "the newer API server is not built; see make constrained-impersonation";
             $($suite.ignored(module_path!(), stringify!($test), why);)+
