@@ -49,6 +49,10 @@ test-all: ## The same, with all points at which the host can crash, and more ran
 keda: programs plugins ## Run the tests with KEDA's own operator, which takes minutes to build the first time (needs Go)
 	@PILOTHOUSE_TEST_ALL=1 cargo test --locked --workspace --test black_box -- llm::keda::
 
+.PHONY: constrained-impersonation
+constrained-impersonation: programs plugins ## Run the tests with the API server of a newer Kubernetes, which takes ten minutes to build the first time (needs Go)
+	@PILOTHOUSE_TEST_ALL=1 cargo test --locked --workspace --test black_box -- constrained_impersonation::
+
 .PHONY: up
 up: ## Start a control plane and a host with plugins, and leave them running
 	@scripts/prepare.sh

@@ -49,7 +49,7 @@ const POD_NAME: &str = "statefulset.kubernetes.io/pod-name";
 /// The annotation that the guest `decorator-second` reads.
 pub const SECOND_ANSWER: &str = "second.test/answer";
 
-async fn a_namespace_gets_children_labels_and_annotations_from_an_account_of_the_decorator(
+pub async fn a_namespace_gets_children_labels_and_annotations_from_an_account_of_the_decorator(
     env: &mut TestEnv,
 ) -> Result<()> {
     let _deployed = start_with(env, &["decorator"]).await?;
@@ -101,7 +101,7 @@ async fn a_stateful_set_gets_a_service_for_each_pod(env: &mut TestEnv) -> Result
     Ok(())
 }
 
-async fn two_decorators_of_one_kind_do_not_disturb_each_other(env: &mut TestEnv) -> Result<()> {
+pub async fn two_decorators_of_one_kind_do_not_disturb_each_other(env: &mut TestEnv) -> Result<()> {
     let _deployed = start_with(env, &["decorator", "decorator-second"]).await?;
     let (first, second) = (answer(env, "first", "one"), answer(env, "second", "two"));
     decorate(env, ANSWER, &first).await?;

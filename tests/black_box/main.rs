@@ -25,6 +25,7 @@ mod compose;
 mod conditions;
 mod configuration;
 mod conflicts;
+mod constrained_impersonation;
 mod copies;
 mod crashes;
 mod credentials;
@@ -147,6 +148,7 @@ fn main() -> ExitCode {
     deletion::register(&mut suite);
     finalizer::register(&mut suite);
     plugin_accounts::register(&mut suite);
+    constrained_impersonation::register(&mut suite);
     decorators::register(&mut suite);
     decorator_withdrawal::register(&mut suite);
     registries::register(&mut suite);

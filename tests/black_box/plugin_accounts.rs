@@ -83,7 +83,7 @@ async fn an_installed_plugin_writes_with_its_own_account(env: &mut TestEnv) -> R
 }
 
 /// With their CRDs alone, and no other right than those that `install` gives.
-async fn every_reference_plugin_is_installed_with_what_it_needs(env: &mut TestEnv) -> Result<()> {
+pub async fn every_reference_plugin_is_installed_with_what_it_needs(env: &mut TestEnv) -> Result<()> {
     let _deployed = start(env).await?;
     install_crd(&env.namespace.client(), &PYTORCH_JOB.fetch().await?).await?;
     for plugin in REFERENCE_PLUGINS {
@@ -247,7 +247,7 @@ async fn is_allowed(env: &TestEnv, account: &str, verb: &str, (group, resource):
 }
 
 /// The host's caches have the Secret all the time, for the host may read it.
-async fn a_lookup_that_the_account_may_not_make_is_denied(env: &mut TestEnv) -> Result<()> {
+pub async fn a_lookup_that_the_account_may_not_make_is_denied(env: &mut TestEnv) -> Result<()> {
     let _deployed = start(env).await?;
     install(env, &artifacts::guest("scripted")?, SCRIPTED).await?.succeeded()?;
     env.namespace.apply(secret("token")).await?;
@@ -330,7 +330,7 @@ async fn a_plugin_that_stops_at_each_denied_lookup_may_make_many(env: &mut TestE
     Ok(())
 }
 
-async fn an_object_gets_what_its_own_namespace_allows(env: &mut TestEnv) -> Result<()> {
+pub async fn an_object_gets_what_its_own_namespace_allows(env: &mut TestEnv) -> Result<()> {
     let _deployed = start(env).await?;
     install(env, &artifacts::plugin("app-service")?, &["--account", "tenant", "--account-in", "object"])
         .await?
@@ -641,21 +641,29 @@ fn reads_secret(name: &str, namespace: Option<&str>) -> Value {
     })
 }
 
+/// The kinds of the plugins that are installed here.
+const CRDS: [&str; 9] = [
+    "crds/plugins.pilothouse.dev.yaml",
+    "crds/appservices.apps.example.com.yaml",
+    "crds/llmdeployments.llm.example.com.yaml",
+    "crds/llmmodels.ai.example.com.yaml",
+    "crds/llmmodels.llm.example.com.yaml",
+    "crds/modeldeployments.llm.example.com.yaml",
+    "crds/trainingjobs.ml.example.com.yaml",
+    "tests/guests/scripted/crd.yaml",
+    "tests/guests/scripted/child-crd.yaml",
+];
+
 /// Moves to an API server of its own and starts a host without a plugin, with the service account and the rights that the repository
 /// deploys.
 pub async fn start(env: &mut TestEnv) -> Result<Deployed> {
-    let crds = [
-        "crds/plugins.pilothouse.dev.yaml",
-        "crds/appservices.apps.example.com.yaml",
-        "crds/llmdeployments.llm.example.com.yaml",
-        "crds/llmmodels.ai.example.com.yaml",
-        "crds/llmmodels.llm.example.com.yaml",
-        "crds/modeldeployments.llm.example.com.yaml",
-        "crds/trainingjobs.ml.example.com.yaml",
-        "tests/guests/scripted/crd.yaml",
-        "tests/guests/scripted/child-crd.yaml",
-    ];
-    env.move_to_api_server_with(&crds).await?;
+    env.move_to_api_server_with(&[]).await?;
+    deploy(env).await
+}
+
+/// The same in the cluster that the test is in.
+pub async fn deploy(env: &mut TestEnv) -> Result<Deployed> {
+    env.install_crds(&CRDS).await?;
     deployed::apply_manifest(env).await?;
     let deployed = Deployed::read(env, &env.namespace.name, HOST).await?;
     env.set_up_host(|setup| *setup = deployed.setup())?;
@@ -719,7 +727,7 @@ fn as_administrator(env: &TestEnv, arguments: &[&str]) -> Vec<OsString> {
 }
 
 /// Creates the namespace of another tenant.
-async fn another_namespace(env: &TestEnv) -> Result<String> {
+pub async fn another_namespace(env: &TestEnv) -> Result<String> {
     let own = &env.namespace.name;
     // A name has 63 characters at most.
     let name = format!("{}-theirs", &own[..own.floor_char_boundary(50)]);
@@ -736,7 +744,7 @@ fn user_name(account: &str) -> String {
     format!(":{account}\"")
 }
 
-async fn client(kubeconfig: &Path) -> Result<Client> {
+pub async fn client(kubeconfig: &Path) -> Result<Client> {
     let config =
         Config::from_custom_kubeconfig(Kubeconfig::read_from(kubeconfig)?, &KubeConfigOptions::default()).await?;
     Ok(Client::try_from(config)?)

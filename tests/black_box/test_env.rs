@@ -46,6 +46,17 @@ pub struct TestEnv {
     pub namespace: Namespace,
     /// The test's host.
     pub host: Host,
+    api_servers: ApiServers,
+}
+
+/// Of which Kubernetes the API servers are that a test has for itself.
+#[derive(Clone, Copy, Default)]
+enum ApiServers {
+    /// That of the shared control plane.
+    #[default]
+    Shared,
+    /// The newer one.
+    Newer,
 }
 
 impl TestEnv {
@@ -53,18 +64,33 @@ impl TestEnv {
     pub async fn new(cluster: Arc<Cluster>, test: &str) -> Result<Self> {
         let namespace = cluster.namespace(test).await?;
         let host = Host::prepare(namespace.setup())?;
-        Ok(Self { cluster, namespace, host })
+        Ok(Self { cluster, namespace, host, api_servers: ApiServers::default() })
     }
 
     /// Moves the test to another control plane, with a new namespace and a new host.
     pub async fn move_to(&mut self, cluster: Cluster) -> Result<()> {
-        *self = Self::new(Arc::new(cluster), &self.namespace.name).await?;
+        let api_servers = self.api_servers;
+        *self = Self { api_servers, ..Self::new(Arc::new(cluster), &self.namespace.name).await? };
         Ok(())
     }
 
     /// Moves the test to an API server of its own and installs these CRDs, which are files of the repository.
     pub async fn move_to_api_server_with(&mut self, crds: &[&str]) -> Result<()> {
-        self.move_to(Cluster::with(Parts::Api).await?).await?;
+        let cluster = match self.api_servers {
+            ApiServers::Shared => Cluster::with(Parts::Api).await?,
+            ApiServers::Newer => Cluster::newer(&[]).await?,
+        };
+        self.move_to(cluster).await?;
+        self.install_crds(crds).await
+    }
+
+    /// From now on the API servers that the test gets for itself are of a newer Kubernetes.
+    pub fn on_newer_api_servers(&mut self) {
+        self.api_servers = ApiServers::Newer;
+    }
+
+    /// Installs CRDs, which are files of the repository.
+    pub async fn install_crds(&self, crds: &[&str]) -> Result<()> {
         for crd in crds {
             install_crd(&self.namespace.client(), &artifacts::repository().join(crd)).await?;
         }

@@ -7,7 +7,7 @@ use kube::{
     Api, Client,
     api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams},
 };
-use pilothouse_control_plane::{Assets, ControlPlane, Options, Part, Parts};
+use pilothouse_control_plane::{Assets, ControlPlane, Options, Part, Parts, to_stderr};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
@@ -232,9 +232,24 @@ impl Cluster {
         .await
     }
 
+    /// Starts a separate API server of a newer Kubernetes with these arguments, without the CRDs.
+    ///
+    /// # Errors
+    /// If it cannot be had, or does not start.
+    pub async fn newer(arguments: &[&str]) -> Result<Self> {
+        let assets = Assets::ensure_for(Parts::Api, to_stderr).await?.with_newer_api_server(to_stderr).await?;
+        Self::made_of(assets, Parts::Api, |options| {
+            arguments.iter().fold(options, |options, argument| options.api_arg(*argument))
+        })
+        .await
+    }
+
     async fn set_up(parts: Parts, change: impl FnOnce(Options) -> Options) -> Result<Self> {
+        Self::made_of(Assets::ensure(to_stderr).await?, parts, change).await
+    }
+
+    async fn made_of(assets: Assets, parts: Parts, change: impl FnOnce(Options) -> Options) -> Result<Self> {
         let folder = tempfile::tempdir()?;
-        let assets = Assets::ensure(pilothouse_control_plane::to_stderr).await?;
         let options = Options::new(folder.path().join("control-plane"), parts).audit_log();
         let users = [HOST_USER, SECOND_HOST_USER, THIRD_HOST_USER];
         let options = users.iter().fold(options, |options, user| options.user(user, &["system:masters"]));

@@ -73,13 +73,15 @@ impl Helm {
         self.run(arguments).await.map(drop)
     }
 
-    /// The text that a chart renders to, without its CRDs.
+    /// The text that a chart renders to, without its CRDs. For the Kubernetes of the tests, unless the values say another version.
     ///
     /// # Errors
     /// If Helm refuses it. Quotes its words.
     pub async fn text(&self, release: Release<'_>) -> Result<String> {
         let mut arguments = release.arguments("template")?;
-        arguments.extend(["--kube-version".into(), KUBERNETES.into()]);
+        if !release.values.contains(&"--kube-version") {
+            arguments.extend(["--kube-version".into(), KUBERNETES.into()]);
+        }
         self.run(arguments).await
     }
 

@@ -52,4 +52,4 @@ pub use ports::{free_port, free_ports};
 pub use report::{Report, silent, to_stderr};
 pub use stages::{EXIT, HOLD, LINGER, LOST, PENDING, SIGTERM};
 pub use users::{ADMIN, RESTRICTED, User};
-pub use versions::{ETCD, KUBERNETES, KWOK};
+pub use versions::{ETCD, KUBERNETES, KWOK, NEWER_KUBERNETES};

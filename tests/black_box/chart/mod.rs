@@ -13,7 +13,7 @@ mod probes;
 mod releases;
 mod rendered;
 mod rights;
-mod running;
+pub mod running;
 
 use std::path::PathBuf;
 

@@ -30,6 +30,9 @@ pub fn register(suite: &mut Suite) {
 /// How the names of rights end that are not bound in the namespace that is watched.
 const IN_CLUSTER: &str = ".cluster-scoped";
 
+/// How `install` is told to constrain impersonation.
+const CONSTRAINED: &[&str] = &["--impersonation", "constrained"];
+
 /// Objects by kind and name.
 type Objects = BTreeMap<(String, String), Value>;
 
@@ -44,9 +47,23 @@ async fn plugins_get_what_install_gives_them(_: &mut TestEnv) -> Result<()> {
         (&[][..], &[][..]),
         (&["--set", "watchNamespace=shop"], &["--namespace", "shop"]),
         (&["--set", "plugins[0].account.namespace=Object,plugins[0].account.name=tenant"], &[]),
+        (&["--kube-version", "v1.35.9"], &[]),
+        (&["--kube-version", "v1.36.0-gke.1"], CONSTRAINED),
+        (&["--kube-version", "v1.36.0", "--set", "impersonation=Unconstrained"], &[]),
+        (&["--set", "impersonation=Constrained"], CONSTRAINED),
+        (
+            &["--set", "impersonation=Constrained,watchNamespace=shop"],
+            &["--impersonation", "constrained", "--namespace", "shop"],
+        ),
+        (
+            &["--set", "impersonation=Constrained,plugins[0].account.namespace=Object,plugins[0].account.name=tenant"],
+            CONSTRAINED,
+        ),
     ] {
         let (chart, mut installed) = (rendered(values).await?, Objects::new());
-        let in_one_namespace = !arguments.is_empty();
+        let in_one_namespace = arguments.contains(&"--namespace");
+        let is_constrained = chart.keys().any(|(_, name)| name.ends_with(".requests"));
+        ensure!(is_constrained == arguments.contains(&"constrained"), "{values:?}: {:?}", chart.keys());
         ensure!(chart.keys().any(|(_, name)| name.ends_with(IN_CLUSTER)) == in_one_namespace, "{:?}", chart.keys());
         for plugin in PLUGINS {
             let tenant: &[&str] = match plugin == "app-service" && values.iter().any(|it| it.contains("tenant")) {
@@ -85,13 +102,16 @@ async fn a_decorator_gets_what_install_gives_it(_: &mut TestEnv) -> Result<()> {
         "children": [{"group": "", "kind": "Service", "resource": "services"}],
         "decorates": true,
     }]);
-    let values = ["--set-json", &format!("plugins={plugins}")];
-    let release = Release { chart: "pilothouse", name: "pilothouse", namespace: "pilothouse", values: &values };
-    let chart = of_plugins(Helm::get().await?.objects(release).await?);
     let file = artifacts::example("service-per-pod")?;
     let file = file.to_str().context("a path that is not text")?;
-    let printed = pilothouse(["install", "--dry-run", file]).await?.succeeded()?;
-    same(&chart, &of_plugins(serde_saphyr::from_multiple::<Value>(&printed)?))
+    for (how, arguments) in [("Unconstrained", &[][..]), ("Constrained", CONSTRAINED)] {
+        let values = ["--set-json", &format!("plugins={plugins}"), "--set", &format!("impersonation={how}")];
+        let release = Release { chart: "pilothouse", name: "pilothouse", namespace: "pilothouse", values: &values };
+        let chart = of_plugins(Helm::get().await?.objects(release).await?);
+        let printed = pilothouse([&["install", "--dry-run", file], arguments].concat()).await?.succeeded()?;
+        same(&chart, &of_plugins(serde_saphyr::from_multiple::<Value>(&printed)?)).context(how)?;
+    }
+    Ok(())
 }
 
 /// No RoleBinding gives rights on such a kind.

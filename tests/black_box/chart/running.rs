@@ -125,7 +125,7 @@ async fn trains_with_pytorch(env: &TestEnv) -> Result<()> {
 }
 
 /// From the role of the plugin's account, and from that of the host.
-async fn a_verb_taken_out_of_the_charts_rights_is_told_and_comes_back(env: &mut TestEnv) -> Result<()> {
+pub async fn a_verb_taken_out_of_the_charts_rights_is_told_and_comes_back(env: &mut TestEnv) -> Result<()> {
     env.move_to_api_server_with(&["crds/appservices.apps.example.com.yaml"]).await?;
     let only = reference_plugin("app-service")?;
     let deployed = install(env, &["--set-json", &only]).await?;

@@ -63,6 +63,24 @@ pilothouse.dev/component-of: {{ .plugin.name | quote }}
 {{- dig "account" "name" "" . | default (printf "pilothouse-plugin-%s" .name) -}}
 {{- end }}
 
+{{/* Whether the host may act as the accounts of plugins for the requests that they need alone. Kubernetes constrains that from 1.36 on, unless it
+is told not to. */}}
+{{- define "pilothouse.isConstrained" -}}
+{{- $how := .Values.impersonation | default "Auto" -}}
+{{- if eq $how "Auto" -}}
+{{- semverCompare ">=1.36-0" .Capabilities.KubeVersion.Version -}}
+{{- else -}}
+{{- eq $how "Constrained" -}}
+{{- end -}}
+{{- end }}
+
+{{/* What an account may do is asked in its own name, and that is a request about no namespace. */}}
+{{- define "pilothouse.reviewRule" -}}
+- apiGroups: [authorization.k8s.io]
+  resources: [selfsubjectaccessreviews]
+  verbs: ["impersonate-on:serviceaccount:create"]
+{{- end }}
+
 {{/* Which series are those of this release. */}}
 {{- define "pilothouse.series" -}}
 {{- if .Values.prometheusRule.selector -}}

@@ -9,7 +9,10 @@ use std::{path::PathBuf, time::Duration};
 use anyhow::{Context, bail};
 use clap::Args;
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::{
+    core::v1::ConfigMap,
+    rbac::v1::{ClusterRole, Role},
+};
 use kube::{
     Api, Client, ResourceExt,
     api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams},
@@ -39,7 +42,12 @@ use crate::{
     duration::duration,
     offline, output,
     plugin_file::PluginFile,
-    rbac::{Grantee, objects::account_role, resources::Resources},
+    rbac::{
+        Grantee,
+        impersonation::{Asked, Impersonation, Rules, SAID},
+        objects::{account_role, impersonation_role},
+        resources::Resources,
+    },
     table, yaml,
 };
 
@@ -72,6 +80,11 @@ pub struct Install {
     timeout: Duration,
     #[command(flatten)]
     settings: SettingsArguments,
+    /// How the host may act as the plugin's account. Default: as was said for the version before, else auto: constrained where the API
+    /// server is Kubernetes 1.36 or newer, for there the feature gate ConstrainedImpersonation is on unless somebody has turned it off. Without
+    /// a cluster to ask (--dry-run), auto is unconstrained.
+    #[arg(long, value_name = "HOW", conflicts_with = "no_account")]
+    impersonation: Option<Asked>,
     #[command(flatten)]
     cache_dir: CacheDir,
     #[command(flatten)]
@@ -117,7 +130,8 @@ impl Install {
         let component = component.context("failed to compress the component")?;
         if self.dry_run {
             let settings = self.settings.settings(&file.manifest, file.config(), None)?;
-            let rights = self.rights(&file, &settings, &self.grantee.resources([&file.manifest])?);
+            let how = Impersonation::said(self.impersonation, None).unwrap_or_else(Impersonation::anywhere);
+            let rights = self.rights(&file, &settings, &self.grantee.resources([&file.manifest])?, how);
             let before: Vec<_> = file.definitions().iter().chain(&rights).cloned().collect();
             return print(&component, &before, &component.plugin(&file.manifest.name, &settings));
         }
@@ -125,11 +139,42 @@ impl Install {
     }
 
     /// The rights that the host needs, and those of the plugin's account.
-    fn rights(&self, file: &Installed, settings: &Settings, resources: &Resources) -> Vec<Value> {
+    fn rights(&self, file: &Installed, settings: &Settings, resources: &Resources, how: Impersonation) -> Vec<Value> {
         let objects = self.grantee.role_objects(resources);
         let writer = if settings.account.is_some() { Writer::Account } else { Writer::Host };
-        let of_account = settings.account.iter().flat_map(|account| objects.of_account(&file.manifest, account));
+        let of_account = settings.account.iter().flat_map(|account| objects.of_account(&file.manifest, account, how));
         objects.of_host(&file.manifest, writer).into_iter().chain(of_account).collect()
+    }
+
+    /// How the host may act as the account, if there is one.
+    async fn impersonation(&self, client: &Client, plugin: &str, settings: &Settings) -> anyhow::Result<Impersonation> {
+        if settings.account.is_none() {
+            return Ok(Impersonation::anywhere());
+        }
+        let before = self.impersonation_before(client, plugin).await?;
+        match Impersonation::said(self.impersonation, before) {
+            Some(said) => Ok(said),
+            None => Impersonation::of(client).await,
+        }
+    }
+
+    /// What somebody has asked for at an installation before, wherever the account was then.
+    async fn impersonation_before(&self, client: &Client, plugin: &str) -> anyhow::Result<Option<Rules>> {
+        let name = impersonation_role(plugin);
+        let in_namespace = Api::<Role>::namespaced(client.clone(), &self.grantee.host().namespace);
+        let in_cluster = Api::<ClusterRole>::all(client.clone());
+        let found = [
+            in_namespace.get_metadata_opt(&name).await.map(|it| it.map(|it| it.metadata)),
+            in_cluster.get_metadata_opt(&name).await.map(|it| it.map(|it| it.metadata)),
+        ];
+        for found in found {
+            let found = found.with_context(|| format!("failed to look for the role '{name}'"))?;
+            let said = found.and_then(|found| Rules::named(found.annotations?.get(SAID)?));
+            if said.is_some() {
+                return Ok(said);
+            }
+        }
+        Ok(None)
     }
 
     async fn install(&self, file: &Installed, component: &Component) -> anyhow::Result<()> {
@@ -140,6 +185,7 @@ impl Install {
         let settings =
             self.settings.settings(&file.manifest, file.config(), before.as_ref().map(|before| &before.spec))?;
         let resources = self.grantee.resources([&file.manifest])?;
+        let how = self.impersonation(&client, name, &settings).await?;
         // The rights name the plurals of their kinds.
         for found in file.definitions() {
             let what = || format!("the CRD '{}'", found["metadata"]["name"].as_str().unwrap_or_default());
@@ -152,7 +198,7 @@ impl Install {
             maps.patch(&piece.name_any(), &applying(), &Patch::Apply(piece)).await.context("failed to store it")?;
         }
         let resources = resources.asked(&client, &rights::of_host(&file.manifest, Writer::Host)).await;
-        for right in self.rights(file, &settings, &resources) {
+        for right in self.rights(file, &settings, &resources, how) {
             apply(&client, name, &right).await?;
         }
         let plugin = component.plugin(name, &settings);

@@ -1,6 +1,7 @@
 //! `pilothouse rbac`: prints the rights that the host needs for plugins, as objects for `kubectl apply`. Reconciles nothing and
 //! contacts no cluster.
 
+pub mod impersonation;
 pub mod objects;
 pub mod resources;
 

@@ -8,7 +8,10 @@ use pilothouse_controller::{
 use pilothouse_engine::{Manifest, contract::KindRef};
 use serde_json::{Value, json};
 
-use super::resources::Resources;
+use super::{
+    impersonation::{self, Impersonation, Rules},
+    resources::Resources,
+};
 
 /// The API group of roles and bindings.
 const GROUP: &str = "rbac.authorization.k8s.io";
@@ -47,6 +50,11 @@ pub fn impersonation_role(plugin: &str) -> String {
     format!("pilothouse-plugin-{plugin}.impersonation")
 }
 
+/// The name of the objects that say for which requests the host may act as it, where impersonation is constrained.
+fn requests_role(plugin: &str) -> String {
+    format!("pilothouse-plugin-{plugin}.requests")
+}
+
 /// The name of the objects with those of the rights of a role that count in the whole cluster.
 fn cluster_scoped_role(role: &str) -> String {
     format!("{role}.cluster-scoped")
@@ -82,38 +90,68 @@ impl RoleObjects<'_> {
     }
 
     /// What a plugin's account may do, and that the host may act as it and as no other.
-    pub fn of_account(&self, manifest: &Manifest, account: &PluginAccount) -> Vec<Value> {
-        let (rights, impersonation) = (account_role(&manifest.name), impersonation_role(&manifest.name));
-        let rules = self.rules(&rights::of_account(manifest));
-        let rights = Role { plugin: &manifest.name, name: &rights };
-        let act = vec![json!({
-            "apiGroups": [""], "resources": ["serviceaccounts"], "resourceNames": [account.name], "verbs": ["impersonate"],
-        })];
-        let acting = Role { plugin: &manifest.name, name: &impersonation };
-        match account.place {
-            ServiceAccountNamespace::Host => {
-                let (own, subject) = (self.host.namespace.as_str(), subject(&self.host.namespace, &account.name));
-                let service_account = json!({
-                    "apiVersion": "v1", "kind": "ServiceAccount",
-                    "metadata": {"name": account.name, "namespace": own, "labels": labels(&manifest.name)},
-                });
-                let mut objects = vec![
-                    service_account,
-                    rights.object("ClusterRole", None, rules),
-                    rights.binding(self.namespace, "ClusterRole", &subject),
-                    acting.object("Role", Some(own), act),
-                    acting.binding(Some(own), "Role", &self.host.subject()),
-                ];
-                objects.extend(self.in_cluster(manifest, &rights, &subject, &["get", "list"]));
-                objects
-            }
-            // Who owns a namespace makes the account there, and binds the role to it.
-            ServiceAccountNamespace::Object => vec![
-                rights.object("ClusterRole", None, rules),
-                acting.object("ClusterRole", None, act),
-                acting.binding(None, "ClusterRole", &self.host.subject()),
-            ],
+    pub fn of_account(&self, manifest: &Manifest, account: &PluginAccount, how: Impersonation) -> Vec<Value> {
+        let name = account_role(&manifest.name);
+        let rights = Role { plugin: &manifest.name, name: &name };
+        let mut objects = vec![rights.object("ClusterRole", None, self.rules(&rights::of_account(manifest)))];
+        // In other namespaces, who owns them makes the account there, and binds the role to it.
+        if account.place == ServiceAccountNamespace::Host {
+            let (own, subject) = (self.host.namespace.as_str(), subject(&self.host.namespace, &account.name));
+            let metadata = json!({"name": account.name, "namespace": own, "labels": labels(&manifest.name)});
+            objects.push(json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}));
+            objects.push(rights.binding(self.namespace, "ClusterRole", &subject));
+            objects.extend(self.in_cluster(manifest, &rights, &subject, &["get", "list"]));
         }
+        objects.extend(self.impersonation(manifest, account, how));
+        objects
+    }
+
+    /// That the host may act as a plugin's account, and for which requests.
+    fn impersonation(&self, manifest: &Manifest, account: &PluginAccount, how: Impersonation) -> Vec<Value> {
+        let (name, host) = (impersonation_role(&manifest.name), self.host.subject());
+        let acting = Role { plugin: &manifest.name, name: &name };
+        let (kind, namespace) = match account.place {
+            ServiceAccountNamespace::Host => ("Role", Some(self.host.namespace.as_str())),
+            ServiceAccountNamespace::Object => ("ClusterRole", None),
+        };
+        let whom = json!({
+            "apiGroups": [how.rules.group()], "resources": ["serviceaccounts"], "resourceNames": [account.name], "verbs": [how.rules.verb()],
+        });
+        let mut rule = acting.object(kind, namespace, vec![whom]);
+        if how.is_said {
+            rule["metadata"]["annotations"] = json!({impersonation::SAID: how.rules.name()});
+        }
+        let mut objects = vec![rule, acting.binding(namespace, kind, &host)];
+        if how.rules == Rules::Constrained {
+            objects.extend(self.requests(manifest));
+        }
+        objects
+    }
+
+    /// For which requests the host may act as an account. It needs both: these, and the right to act as the account.
+    fn requests(&self, manifest: &Manifest) -> Vec<Value> {
+        let (name, host) = (requests_role(&manifest.name), self.host.subject());
+        let rules = |rights: &[Right]| {
+            let mut rules = self.rules(rights);
+            for verb in rules.iter_mut().filter_map(|rule| rule["verbs"].as_array_mut()).flatten() {
+                *verb = json!(impersonation::on(verb.as_str().unwrap_or_default()));
+            }
+            rules
+        };
+        let (requests, in_cluster) = (rules(&rights::as_account(manifest)), rules(&rights::as_account_in_cluster()));
+        let role = Role { plugin: &manifest.name, name: &name };
+        let Some(namespace) = self.namespace else {
+            let all = [requests, in_cluster].concat();
+            return vec![role.object("ClusterRole", None, all), role.binding(None, "ClusterRole", &host)];
+        };
+        let wide_name = cluster_scoped_role(&name);
+        let wide = Role { plugin: &manifest.name, name: &wide_name };
+        vec![
+            role.object("ClusterRole", None, requests),
+            role.binding(Some(namespace), "ClusterRole", &host),
+            wide.object("ClusterRole", None, in_cluster),
+            wide.binding(None, "ClusterRole", &host),
+        ]
     }
 
     /// The lookups of kinds whose objects are in no namespace, for a role that is bound in one: no RoleBinding gives rights on them.

@@ -3,7 +3,7 @@
 
 use super::cache::Cache;
 use super::run::run;
-use crate::{ETCD, KUBERNETES, KWOK, Part, Report};
+use crate::{ETCD, KUBERNETES, KWOK, NEWER_KUBERNETES, Part, Report};
 use anyhow::{Context, Result, bail};
 use std::fs;
 use std::path::Path;
@@ -52,6 +52,22 @@ const MODULES: [Module; 3] = [
     },
 ];
 
+/// The API server of a newer Kubernetes.
+const NEWER_API_SERVER: Module = Module {
+    name: "kubernetes",
+    version: NEWER_KUBERNETES,
+    go_mod: include_str!("../../kubernetes-newer/go.mod"),
+    go_sum: include_str!("../../kubernetes-newer/go.sum"),
+    packages: &[(Part::ApiServer, "k8s.io/kubernetes/cmd/kube-apiserver")],
+    minutes: "ten minutes",
+};
+
+/// Builds the API server of the newer Kubernetes into its cache.
+pub(crate) async fn build_newer_api_server(cache: &Cache, report: &Report) -> Result<()> {
+    check_go(&[Part::ApiServer], report).await?;
+    build_module(&NEWER_API_SERVER, &[Part::ApiServer], cache, report).await
+}
+
 /// Builds `parts` into the cache.
 pub(crate) async fn build(parts: &[Part], cache: &Cache, report: &Report) -> Result<()> {
     if parts.is_empty() {
@@ -86,7 +102,7 @@ async fn build_module(module: &Module, parts: &[Part], cache: &Cache, report: &R
     report(&format!("building {} {} (the first time takes {})", module.name, module.version, module.minutes));
     for (part, package) in wanted {
         let program = dir.join("bin").join(part.name());
-        run(&mut go_build(&dir, package, &program), &format!("building {part}"), report)
+        run(&mut go_build(&dir, module.version, (*package, &program)), &format!("building {part}"), report)
             .await
             .with_context(|| format!("cannot build {part} {} from source", module.version))?;
         cache.install(*part, &program)?;
@@ -95,17 +111,17 @@ async fn build_module(module: &Module, parts: &[Part], cache: &Cache, report: &R
     Ok(())
 }
 
-fn go_build(dir: &Path, package: &str, program: &Path) -> Command {
+fn go_build(dir: &Path, version: &str, (package, program): (&str, &Path)) -> Command {
     let mut command = Command::new("go");
     command.current_dir(dir).env("CGO_ENABLED", "0").env("GOWORK", "off").env_remove("GOFLAGS");
-    command.args(["build", "-trimpath", "-ldflags", &link_flags(), "-o"]).arg(program).arg(package);
+    command.args(["build", "-trimpath", "-ldflags", &link_flags(version), "-o"]).arg(program).arg(package);
     command
 }
 
 /// Without symbols; with the version that `kubectl version` asks the API server for.
-fn link_flags() -> String {
-    let mut numbers = KUBERNETES.trim_start_matches('v').split('.');
+fn link_flags(version: &str) -> String {
+    let mut numbers = version.trim_start_matches('v').split('.');
     let (major, minor) = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
-    let version = "k8s.io/component-base/version";
-    format!("-s -w -X {version}.gitVersion={KUBERNETES} -X {version}.gitMajor={major} -X {version}.gitMinor={minor}")
+    let package = "k8s.io/component-base/version";
+    format!("-s -w -X {package}.gitVersion={version} -X {package}.gitMajor={major} -X {package}.gitMinor={minor}")
 }

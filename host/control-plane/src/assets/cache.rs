@@ -1,7 +1,7 @@
 //! The cache directory: one folder per Kubernetes version, shared by all projects of a user. A program is in it
 //! completely or not at all; nothing is ever removed from it.
 
-use crate::{KUBERNETES, Part, Report};
+use crate::{Part, Report};
 use anyhow::{Context, Result};
 use std::env;
 use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
@@ -14,8 +14,9 @@ pub(crate) struct Cache {
 }
 
 impl Cache {
-    pub(crate) fn open() -> Result<Self> {
-        Self::at(root()?.join("control-plane").join(KUBERNETES))
+    /// That of a version of Kubernetes.
+    pub(crate) fn open(version: &str) -> Result<Self> {
+        Self::at(root()?.join("control-plane").join(version))
     }
 
     pub(crate) fn at(dir: PathBuf) -> Result<Self> {

@@ -4,7 +4,7 @@
 
 use super::cache::Cache;
 use super::run::run;
-use crate::{ETCD, KUBERNETES, Part, Report};
+use crate::{ETCD, Part, Report};
 use anyhow::{Context, Result, bail};
 use sha2::{Digest, Sha256};
 use std::env;
@@ -21,13 +21,13 @@ struct Source {
     inside: Option<String>,
 }
 
-/// Downloads what it can of `parts`.
-pub(crate) async fn fetch(parts: &[Part], cache: &Cache, report: &Report) {
+/// Downloads what it can of `parts`, those of Kubernetes in this version.
+pub(crate) async fn fetch(parts: &[Part], kubernetes: &str, cache: &Cache, report: &Report) {
     if env::var("PILOTHOUSE_OFFLINE").is_ok_and(|value| !value.is_empty() && value != "0") {
         return;
     }
     for &part in parts {
-        let Some(source) = source(part) else { continue };
+        let Some(source) = source(part, kubernetes) else { continue };
         if let Err(error) = fetch_one(part, &source, cache, report).await {
             // The next file would fail likewise, and each try costs seconds.
             report(&format!("no downloads: {error:#}"));
@@ -36,7 +36,7 @@ pub(crate) async fn fetch(parts: &[Part], cache: &Cache, report: &Report) {
     }
 }
 
-fn source(part: Part) -> Option<Source> {
+fn source(part: Part, kubernetes: &str) -> Option<Source> {
     let arch = match env::consts::ARCH {
         "x86_64" => "amd64",
         "aarch64" => "arm64",
@@ -54,7 +54,7 @@ fn source(part: Part) -> Option<Source> {
             })
         }
         Part::ApiServer | Part::ControllerManager | Part::Scheduler => {
-            let url = format!("https://dl.k8s.io/release/{KUBERNETES}/bin/linux/{arch}/{part}");
+            let url = format!("https://dl.k8s.io/release/{kubernetes}/bin/linux/{arch}/{part}");
             Some(Source { sums_url: format!("{url}.sha256"), url, inside: None })
         }
     }

@@ -6,7 +6,7 @@ mod cache;
 mod download;
 mod run;
 
-use crate::{Part, Parts, Report};
+use crate::{KUBERNETES, NEWER_KUBERNETES, Part, Parts, Report};
 use anyhow::{Context, Result, ensure};
 use cache::Cache;
 use std::collections::BTreeMap;
@@ -40,13 +40,37 @@ impl Assets {
         if assets.missing(parts).is_empty() {
             return Ok(assets);
         }
-        let cache = Cache::open()?;
+        let cache = Cache::open(KUBERNETES)?;
         assets.look_into(&cache, parts, report);
         if !assets.missing(parts).is_empty() {
             let _lock = cache.lock(report).await?;
             assets.fill(&cache, parts, report).await?;
         }
         Ok(assets)
+    }
+
+    /// The same with the API server of [`NEWER_KUBERNETES`] in the place of its own, which is looked for in the cache and obtained as the
+    /// others are. A first build from source takes ten minutes.
+    pub async fn with_newer_api_server(mut self, report: impl Fn(&str) + Send + Sync + 'static) -> Result<Self> {
+        let report: &Report = &(Arc::new(report) as Report);
+        let cache = Cache::open(NEWER_KUBERNETES)?;
+        let program = cache.path(Part::ApiServer);
+        if !program.is_file() {
+            let _lock = cache.lock(report).await?;
+            if !program.is_file() {
+                download::fetch(&[Part::ApiServer], NEWER_KUBERNETES, &cache, report).await;
+            }
+            if !program.is_file() {
+                build::build_newer_api_server(&cache, report).await?;
+            }
+        }
+        self.paths.insert(Part::ApiServer, program);
+        Ok(self)
+    }
+
+    /// Whether the cache has the API server of [`NEWER_KUBERNETES`].
+    pub fn has_newer_api_server() -> bool {
+        Cache::open(NEWER_KUBERNETES).is_ok_and(|cache| cache.path(Part::ApiServer).is_file())
     }
 
     /// Where the program of `part` is; an error when `part` was not asked for.
@@ -82,7 +106,7 @@ impl Assets {
     /// Fills the cache. Looks again first, because another process may have done it while this one waited.
     async fn fill(&mut self, cache: &Cache, parts: Parts, report: &Report) -> Result<()> {
         self.look_into(cache, parts, report);
-        download::fetch(&self.missing(parts), cache, report).await;
+        download::fetch(&self.missing(parts), KUBERNETES, cache, report).await;
         self.look_into(cache, parts, report);
         build::build(&self.missing(parts), cache, report).await?;
         self.look_into(cache, parts, report);

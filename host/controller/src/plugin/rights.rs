@@ -81,6 +81,24 @@ pub fn of_account(manifest: &Manifest) -> Vec<Right> {
     required.rights()
 }
 
+/// What the host asks of the API server in the name of a plugin's account, and nothing else: less than what the account may do. An apply is a
+/// `patch`, also of a child that is not there yet; the API server then judges by itself whether the account may `create` it. Lookups are
+/// answered by the host's caches. What is in no namespace is not among them ([`as_account_in_cluster`]).
+pub fn as_account(manifest: &Manifest) -> Vec<Right> {
+    let mut required = VerbSets::default();
+    required.add(&manifest.reconciles, None, if manifest.decorates.is_some() { &["patch"] } else { &[] });
+    for kind in &manifest.children {
+        required.add(kind, None, &["get", "patch", "delete"]);
+    }
+    required.rights()
+}
+
+/// The same of what is in no namespace: what the account may do is asked in its own name.
+pub fn as_account_in_cluster() -> Vec<Right> {
+    let review = KindRef::new("authorization.k8s.io/v1", "SelfSubjectAccessReview");
+    vec![Right { kind: review, subresource: None, verbs: vec!["create"] }]
+}
+
 /// Verbs by kind and subresource.
 #[derive(Default)]
 struct VerbSets(BTreeMap<(KindRef, Option<&'static str>), BTreeSet<&'static str>>);
@@ -118,6 +136,8 @@ pub fn usual_plural(kind: &KindRef) -> String {
 
 #[cfg(test)]
 mod tests {
+    use pilothouse_engine::Decorates;
+
     use super::*;
 
     fn shown(rights: Vec<Right>) -> Vec<String> {
@@ -169,5 +189,25 @@ mod tests {
         let account =
             ["example.com webs/finalizers: update", " configmaps: get create patch delete", " secrets: get list"];
         assert_eq!(shown(of_account(&manifest)), account);
+        assert_eq!(shown(as_account(&manifest)), [" configmaps: get patch delete"]);
+    }
+
+    #[test]
+    fn in_the_name_of_the_account_the_host_asks_for_less_than_it_may() {
+        let mut manifest = Manifest::new("web", "1.0.0", KindRef::new("apps/v1", "StatefulSet"));
+        assert_eq!(shown(as_account(&manifest)), Vec::<String>::new());
+        manifest.decorates = Some(Decorates::default());
+        manifest.children = vec![KindRef::new("v1", "Service")];
+        manifest.lookups = vec![KindRef::new("v1", "Secret").into()];
+        let asked = shown(as_account(&manifest));
+        assert_eq!(asked, ["apps statefulsets: patch", " services: get patch delete"]);
+        assert_eq!(shown(as_account_in_cluster()), ["authorization.k8s.io selfsubjectaccessreviews: create"]);
+        // The account may do all of it.
+        let may = shown(of_account(&manifest)).join("\n");
+        for line in asked {
+            let (resource, verbs) = line.split_once(": ").unwrap_or_default();
+            let granted = may.lines().find_map(|it| it.strip_prefix(&format!("{resource}: "))).unwrap_or_default();
+            assert!(verbs.split(' ').all(|verb| granted.split(' ').any(|it| it == verb)), "{line}: {may}");
+        }
     }
 }
