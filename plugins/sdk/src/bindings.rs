@@ -7,7 +7,7 @@
 /// The world `plugin`, and the types that both worlds share.
 pub mod plain {
     wit_bindgen::generate!({
-        path: "../../wit/0.2",
+        path: "wit/0.2",
         world: "plugin",
         additional_derives: [PartialEq],
         generate_all,
@@ -22,7 +22,7 @@ pub mod plain {
 pub mod finalizing {
     wit_bindgen::generate!({
         inline: "package pilothouse:sdk; world finalizing { export pilothouse:plugin/finalizer@0.2.0; }",
-        path: "../../wit/0.2",
+        path: "wit/0.2",
         world: "pilothouse:sdk/finalizing",
         with: {
             "pilothouse:plugin/types@0.2.0": crate::bindings::plain::pilothouse::plugin::types,
@@ -38,7 +38,7 @@ pub mod finalizing {
 pub mod configuring {
     wit_bindgen::generate!({
         inline: "package pilothouse:sdk; world configuring { export pilothouse:plugin/configurator@0.2.0; }",
-        path: "../../wit/0.2",
+        path: "wit/0.2",
         world: "pilothouse:sdk/configuring",
         with: {
             "pilothouse:plugin/types@0.2.0": crate::bindings::plain::pilothouse::plugin::types,

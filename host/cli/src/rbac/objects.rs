@@ -93,15 +93,19 @@ impl RoleObjects<'_> {
     pub fn of_account(&self, manifest: &Manifest, account: &PluginAccount, how: Impersonation) -> Vec<Value> {
         let name = account_role(&manifest.name);
         let rights = Role { plugin: &manifest.name, name: &name };
-        let mut objects = vec![rights.object("ClusterRole", None, self.rules(&rights::of_account(manifest)))];
-        // In other namespaces, who owns them makes the account there, and binds the role to it.
-        if account.place == ServiceAccountNamespace::Host {
-            let (own, subject) = (self.host.namespace.as_str(), subject(&self.host.namespace, &account.name));
-            let metadata = json!({"name": account.name, "namespace": own, "labels": labels(&manifest.name)});
-            objects.push(json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}));
-            objects.push(rights.binding(self.namespace, "ClusterRole", &subject));
-            objects.extend(self.in_cluster(manifest, &rights, &subject, &["get", "list"]));
-        }
+        let role = rights.object("ClusterRole", None, self.rules(&rights::of_account(manifest)));
+        let mut objects = match account.place {
+            ServiceAccountNamespace::Host => {
+                let (own, subject) = (self.host.namespace.as_str(), subject(&self.host.namespace, &account.name));
+                let metadata = json!({"name": account.name, "namespace": own, "labels": labels(&manifest.name)});
+                let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata});
+                let mut objects = vec![account, role, rights.binding(self.namespace, "ClusterRole", &subject)];
+                objects.extend(self.in_cluster(manifest, &rights, &subject, &["get", "list"]));
+                objects
+            }
+            // Who owns a namespace makes the account there, and binds the role to it.
+            ServiceAccountNamespace::Object => vec![role],
+        };
         objects.extend(self.impersonation(manifest, account, how));
         objects
     }

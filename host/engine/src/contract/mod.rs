@@ -6,7 +6,7 @@
 #[allow(missing_docs)]
 mod generated {
     wasmtime::component::bindgen!({
-        path: "../../wit/0.2",
+        path: "wit/0.2",
         world: "plugin",
         additional_derives: [PartialEq, Clone, serde::Serialize, serde::Deserialize],
     });

@@ -4,7 +4,7 @@
 // The generator writes one line of documentation per item only where the WIT has one.
 #[allow(missing_docs)]
 mod generated {
-    wasmtime::component::bindgen!({ path: "../../wit/0.1", world: "plugin" });
+    wasmtime::component::bindgen!({ path: "wit/0.1", world: "plugin" });
 }
 
 pub(crate) use generated::Plugin as Imports;
