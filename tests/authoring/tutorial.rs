@@ -5,18 +5,13 @@ use std::{fs, path::PathBuf, process::Command};
 use anyhow::{Context, Result, ensure};
 use pilothouse_tests::{
     artifacts::{host_binary, repository},
+    blocks::blocks,
     languages::Language,
 };
 use tempfile::TempDir;
 
 /// The project of the page.
 const PROJECT: &str = "web";
-
-/// A block of the page.
-struct Block<'p> {
-    language: &'p str,
-    text: &'p str,
-}
 
 /// The folder in which the reader works.
 struct Reader {
@@ -27,10 +22,9 @@ struct Reader {
 /// What the page has in its blocks is what comes.
 pub fn the_tutorial_is_right() -> Result<()> {
     let page = fs::read_to_string(repository().join("docs/tutorial.md"))?;
-    let blocks = blocks(&page);
     let mut reader = Reader { folder: tempfile::tempdir()?, commands: 0 };
     let mut printed = String::new();
-    for Block { language, text } in blocks {
+    for (language, text) in blocks(&page) {
         match language {
             "sh" => printed = reader.run(text)?,
             // What the block before it prints.
@@ -42,11 +36,6 @@ pub fn the_tutorial_is_right() -> Result<()> {
     }
     ensure!(reader.commands == 8, "the page is written in another way: {} commands", reader.commands);
     Ok(())
-}
-
-fn blocks(page: &str) -> Vec<Block<'_>> {
-    let blocks = page.split("\n```").skip(1).step_by(2);
-    blocks.filter_map(|block| block.split_once('\n')).map(|(language, text)| Block { language, text }).collect()
 }
 
 impl Reader {

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::{
     chart, decorators,
     deployed::{self, Deployed},
-    plugin_accounts::{self, HOST, another_namespace, client, command, deploy, install},
+    plugin_accounts::{self, HOST, another_namespace, client, command, confine, deploy, install},
     plugin_objects::text,
     suite::{Suite, Weight},
     test_env::{TestEnv, app},
@@ -272,13 +272,7 @@ impl ActingHost {
     /// The same with a host that has no rights but in the test's namespace, and the plugin app-service.
     async fn start_in_own_namespace(env: &mut TestEnv) -> Result<Self> {
         let host = Self::start(env, &[]).await?;
-        let own = env.namespace.name.clone();
-        env.host.stop().await?;
-        env.set_up_host(|setup| {
-            *setup = host.deployed.setup();
-            setup.namespace = Some(own.clone());
-        })?;
-        env.host.resume().await?;
+        let own = confine(env, &host.deployed).await?;
         install(env, &artifacts::plugin("app-service")?, &["--namespace", &own]).await?.succeeded()?;
         Ok(host)
     }

@@ -9,20 +9,16 @@ use serde_json::Value;
 
 use crate::{
     dev::{container, start, website},
-    suite::{Suite, Weight},
+    suite::Suite,
     test_env::TestEnv,
 };
 
 pub fn register(suite: &mut Suite) {
     for language in Language::ALL {
-        let name = format!("a_new_project_becomes_a_child_in_the_cluster_{}", language.name());
-        if language.has_tools() {
-            suite.test(module_path!(), &name, Weight::Heavy, async move |env: &mut TestEnv| {
-                a_new_project_becomes_a_child_in_the_cluster(env, language).await
-            });
-        } else {
-            suite.ignored(module_path!(), &name, "its tools are missing; see scripts/languages.sh");
-        }
+        let name = "a_new_project_becomes_a_child_in_the_cluster";
+        suite.of_language(module_path!(), name, language, async move |env: &mut TestEnv| {
+            a_new_project_becomes_a_child_in_the_cluster(env, language).await
+        });
     }
 }
 

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use crate::{
     plugin_accounts::{command, install, start, user},
-    suite::{Suite, Weight},
+    suite::Suite,
     test_env::TestEnv,
 };
 
@@ -193,15 +193,10 @@ export const finalizer = { finalize: plugin(finalize) };"#,
 
 pub fn register(suite: &mut Suite) {
     for additions in ADDITIONS {
-        let language = additions.language;
-        let name = format!("a_plugin_in_another_language_lives_in_a_cluster_{}", language.name());
-        if language.has_tools() {
-            suite.test(module_path!(), &name, Weight::Heavy, async move |env: &mut TestEnv| {
-                a_plugin_in_another_language_lives_in_a_cluster(env, additions).await
-            });
-        } else {
-            suite.ignored(module_path!(), &name, "its tools are missing; see scripts/languages.sh");
-        }
+        let name = "a_plugin_in_another_language_lives_in_a_cluster";
+        suite.of_language(module_path!(), name, additions.language, async move |env: &mut TestEnv| {
+            a_plugin_in_another_language_lives_in_a_cluster(env, additions).await
+        });
     }
 }
 

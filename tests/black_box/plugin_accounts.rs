@@ -186,13 +186,7 @@ async fn the_host_may_act_as_no_other_account(env: &mut TestEnv) -> Result<()> {
 /// Whether the objects of a kind are in namespaces says the cluster.
 async fn in_one_namespace_what_is_in_none_is_looked_up(env: &mut TestEnv) -> Result<()> {
     let deployed = start(env).await?;
-    let own = env.namespace.name.clone();
-    env.host.stop().await?;
-    env.set_up_host(|setup| {
-        *setup = deployed.setup();
-        setup.namespace = Some(own.clone());
-    })?;
-    env.host.resume().await?;
+    let own = confine(env, &deployed).await?;
     let kind = json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass"});
     let plugin = repacked(&artifacts::plugin("app-service")?, |manifest| {
         manifest["lookups"] = json!([kind, {"apiVersion": "v1", "kind": "ConfigMap"}]);
@@ -659,6 +653,18 @@ const CRDS: [&str; 9] = [
 pub async fn start(env: &mut TestEnv) -> Result<Deployed> {
     env.move_to_api_server_with(&[]).await?;
     deploy(env).await
+}
+
+/// The host goes on in the test's namespace alone, whose name is returned.
+pub async fn confine(env: &mut TestEnv, deployed: &Deployed) -> Result<String> {
+    let own = env.namespace.name.clone();
+    env.host.stop().await?;
+    env.set_up_host(|setup| {
+        *setup = deployed.setup();
+        setup.namespace = Some(own.clone());
+    })?;
+    env.host.resume().await?;
+    Ok(own)
 }
 
 /// The same in the cluster that the test is in.

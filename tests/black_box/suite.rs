@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context, Result, anyhow};
 use libtest_mimic::{Arguments, Failed, Trial};
-use pilothouse_tests::cluster::Cluster;
+use pilothouse_tests::{cluster::Cluster, languages::Language};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::test_env::TestEnv;
@@ -123,6 +123,19 @@ impl Suite {
         };
         let trials = if weight == Weight::Heavy { &mut self.heavy } else { &mut self.trials };
         trials.push(Trial::test(name, trial));
+    }
+
+    /// Adds a heavy test of a language, by its name. Where the language's tools are missing, it is shown as ignored.
+    pub fn of_language<F>(&mut self, module: &str, name: &str, language: Language, test: F)
+    where
+        F: AsyncFnOnce(&mut TestEnv) -> Result<()> + Send + 'static,
+    {
+        let name = format!("{name}_{}", language.name());
+        if language.has_tools() {
+            self.test(module, &name, Weight::Heavy, test);
+        } else {
+            self.ignored(module, &name, "its tools are missing; see scripts/languages.sh");
+        }
     }
 
     /// Adds a test that cannot run on this machine. It is shown as ignored, with the reason.

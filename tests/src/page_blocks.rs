@@ -5,7 +5,7 @@ use std::fs;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::artifacts::repository;
+use crate::{artifacts::repository, blocks::blocks};
 
 /// Pages, the language of their blocks, and the tests that read these.
 const TESTS: [(&str, &str, &str); 27] = [
@@ -44,11 +44,6 @@ const CODE: [(&str, &str); 2] =
 
 fn read(file: &str) -> Result<String> {
     fs::read_to_string(repository().join(file)).with_context(|| file.to_owned())
-}
-
-/// The blocks of a page, with their languages.
-fn blocks(text: &str) -> impl Iterator<Item = (&str, &str)> {
-    text.split("\n```").skip(1).step_by(2).filter_map(|block| block.split_once('\n'))
 }
 
 /// All pages but those that are made by a command.

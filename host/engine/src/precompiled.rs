@@ -1,5 +1,5 @@
-//! The only place that loads machine code and handles its pages. [`crate::cache`] makes this safe: the file is in a private directory that only this host
-//! writes to, and its name contains the engine's compatibility hash.
+//! The only place that loads machine code and handles its pages. [`crate::cache`] makes this safe: the file is in a private directory that
+//! only this host writes to, and its name contains the engine's compatibility hash.
 #![allow(unsafe_code)]
 
 use std::path::Path;

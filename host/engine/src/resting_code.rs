@@ -64,7 +64,7 @@ impl LoadedCode {
     }
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 mod tests {
     use std::{error::Error, fs, path::Path};
 

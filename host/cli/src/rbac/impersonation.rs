@@ -151,6 +151,7 @@ mod tests {
             assert_eq!(Rules::of(&version), expected, "{major}.{minor}, as {emulated:?}");
         }
     }
+
     #[test]
     fn what_was_asked_for_is_kept_until_something_else_is() {
         use Rules::{Constrained, Unconstrained};

@@ -52,29 +52,32 @@ const MODULES: [Module; 3] = [
     },
 ];
 
-/// The API server of a newer Kubernetes.
-const NEWER_API_SERVER: Module = Module {
+/// A newer Kubernetes, of which there is the API server alone.
+const NEWER_MODULES: [Module; 1] = [Module {
     name: "kubernetes",
     version: NEWER_KUBERNETES,
     go_mod: include_str!("../../kubernetes-newer/go.mod"),
     go_sum: include_str!("../../kubernetes-newer/go.sum"),
     packages: &[(Part::ApiServer, "k8s.io/kubernetes/cmd/kube-apiserver")],
     minutes: "ten minutes",
-};
+}];
 
-/// Builds the API server of the newer Kubernetes into its cache.
-pub(crate) async fn build_newer_api_server(cache: &Cache, report: &Report) -> Result<()> {
-    check_go(&[Part::ApiServer], report).await?;
-    build_module(&NEWER_API_SERVER, &[Part::ApiServer], cache, report).await
+/// A version of Kubernetes, and the modules of its programs and of what belongs to them.
+pub(crate) struct Release {
+    pub(crate) kubernetes: &'static str,
+    modules: &'static [Module],
 }
 
-/// Builds `parts` into the cache.
-pub(crate) async fn build(parts: &[Part], cache: &Cache, report: &Report) -> Result<()> {
+pub(crate) const RELEASE: Release = Release { kubernetes: KUBERNETES, modules: &MODULES };
+pub(crate) const NEWER_RELEASE: Release = Release { kubernetes: NEWER_KUBERNETES, modules: &NEWER_MODULES };
+
+/// Builds `parts` of a release into its cache.
+pub(crate) async fn build(parts: &[Part], release: &Release, cache: &Cache, report: &Report) -> Result<()> {
     if parts.is_empty() {
         return Ok(());
     }
     check_go(parts, report).await?;
-    for module in &MODULES {
+    for module in release.modules {
         build_module(module, parts, cache, report).await?;
     }
     Ok(())

@@ -6,8 +6,9 @@ mod cache;
 mod download;
 mod run;
 
-use crate::{KUBERNETES, NEWER_KUBERNETES, Part, Parts, Report};
+use crate::{NEWER_KUBERNETES, Part, Parts, Report};
 use anyhow::{Context, Result, ensure};
+use build::Release;
 use cache::Cache;
 use std::collections::BTreeMap;
 use std::env;
@@ -36,16 +37,8 @@ impl Assets {
     pub async fn ensure_for(parts: Parts, report: impl Fn(&str) + Send + Sync + 'static) -> Result<Self> {
         let report: &Report = &(Arc::new(report) as Report);
         let mut assets = Assets { paths: BTreeMap::new() };
-        assets.look_into_kubebuilder_assets(parts, report);
-        if assets.missing(parts).is_empty() {
-            return Ok(assets);
-        }
-        let cache = Cache::open(KUBERNETES)?;
-        assets.look_into(&cache, parts, report);
-        if !assets.missing(parts).is_empty() {
-            let _lock = cache.lock(report).await?;
-            assets.fill(&cache, parts, report).await?;
-        }
+        assets.look_into_kubebuilder_assets(parts.list(), report);
+        assets.obtain(parts.list(), &build::RELEASE, report).await?;
         Ok(assets)
     }
 
@@ -53,18 +46,9 @@ impl Assets {
     /// others are. A first build from source takes ten minutes.
     pub async fn with_newer_api_server(mut self, report: impl Fn(&str) + Send + Sync + 'static) -> Result<Self> {
         let report: &Report = &(Arc::new(report) as Report);
-        let cache = Cache::open(NEWER_KUBERNETES)?;
-        let program = cache.path(Part::ApiServer);
-        if !program.is_file() {
-            let _lock = cache.lock(report).await?;
-            if !program.is_file() {
-                download::fetch(&[Part::ApiServer], NEWER_KUBERNETES, &cache, report).await;
-            }
-            if !program.is_file() {
-                build::build_newer_api_server(&cache, report).await?;
-            }
-        }
-        self.paths.insert(Part::ApiServer, program);
+        let mut newer = Assets { paths: BTreeMap::new() };
+        newer.obtain(&[Part::ApiServer], &build::NEWER_RELEASE, report).await?;
+        self.paths.extend(newer.paths);
         Ok(self)
     }
 
@@ -78,24 +62,24 @@ impl Assets {
         self.paths.get(&part).map(PathBuf::as_path).with_context(|| format!("{part} was not obtained"))
     }
 
-    fn missing(&self, parts: Parts) -> Vec<Part> {
-        parts.list().iter().copied().filter(|part| !self.paths.contains_key(part)).collect()
+    fn missing(&self, parts: &[Part]) -> Vec<Part> {
+        parts.iter().copied().filter(|part| !self.paths.contains_key(part)).collect()
     }
 
-    fn look_into_kubebuilder_assets(&mut self, parts: Parts, report: &Report) {
+    fn look_into_kubebuilder_assets(&mut self, parts: &[Part], report: &Report) {
         let Some(dir) = env::var_os("KUBEBUILDER_ASSETS").filter(|dir| !dir.is_empty()).map(PathBuf::from) else {
             return;
         };
         self.take(parts, |part| dir.join(part.name()), &format!("in $KUBEBUILDER_ASSETS ({})", dir.display()), report);
     }
 
-    fn look_into(&mut self, cache: &Cache, parts: Parts, report: &Report) {
+    fn look_into(&mut self, cache: &Cache, parts: &[Part], report: &Report) {
         let place = format!("in the cache ({})", cache.dir().display());
         self.take(parts, |part| cache.path(part), &place, report);
     }
 
     /// Takes those missing programs that exist, and says so in one line.
-    fn take(&mut self, parts: Parts, path: impl Fn(Part) -> PathBuf, place: &str, report: &Report) {
+    fn take(&mut self, parts: &[Part], path: impl Fn(Part) -> PathBuf, place: &str, report: &Report) {
         let found: Vec<Part> = self.missing(parts).into_iter().filter(|part| path(*part).is_file()).collect();
         if !found.is_empty() {
             report(&format!("{}: {place}", names(&found)));
@@ -103,12 +87,26 @@ impl Assets {
         self.paths.extend(found.into_iter().map(|part| (part, path(part))));
     }
 
+    /// Takes what is missing from the cache of a release, which is filled with what it does not have.
+    async fn obtain(&mut self, parts: &[Part], release: &Release, report: &Report) -> Result<()> {
+        if self.missing(parts).is_empty() {
+            return Ok(());
+        }
+        let cache = Cache::open(release.kubernetes)?;
+        self.look_into(&cache, parts, report);
+        if !self.missing(parts).is_empty() {
+            let _lock = cache.lock(report).await?;
+            self.fill(&cache, parts, release, report).await?;
+        }
+        Ok(())
+    }
+
     /// Fills the cache. Looks again first, because another process may have done it while this one waited.
-    async fn fill(&mut self, cache: &Cache, parts: Parts, report: &Report) -> Result<()> {
+    async fn fill(&mut self, cache: &Cache, parts: &[Part], release: &Release, report: &Report) -> Result<()> {
         self.look_into(cache, parts, report);
-        download::fetch(&self.missing(parts), KUBERNETES, cache, report).await;
+        download::fetch(&self.missing(parts), release.kubernetes, cache, report).await;
         self.look_into(cache, parts, report);
-        build::build(&self.missing(parts), cache, report).await?;
+        build::build(&self.missing(parts), release, cache, report).await?;
         self.look_into(cache, parts, report);
         let missing = self.missing(parts);
         ensure!(missing.is_empty(), "{} still missing from {}", names(&missing), cache.dir().display());

@@ -32,17 +32,17 @@ impl Caches {
     pub fn informer(&self, kind: &KindRef, scope: WatchScope) -> Arc<Informer> {
         let mut informers = self.informers.lock().unwrap_or_else(PoisonError::into_inner);
         informers.retain(|_, informer| informer.strong_count() > 0);
-        let same_kind = informers.iter().filter(|((known, _), _)| known == kind);
-        let shared =
-            same_kind.filter_map(|(_, known)| known.upgrade()).next().map(|known| known.store().shared().clone());
-        // The lock is held until the new informer is in its slot. Otherwise two callers could start two watches of one kind.
-        let slot = informers.entry((kind.clone(), scope.clone())).or_default();
-        slot.upgrade().unwrap_or_else(|| {
-            let informer =
-                Informer::start(kind.clone(), scope, Store::sharing(shared.unwrap_or_default()), self.parts.clone());
-            *slot = Arc::downgrade(&informer);
-            informer
-        })
+        let key = (kind.clone(), scope.clone());
+        if let Some(known) = informers.get(&key).and_then(Weak::upgrade) {
+            return known;
+        }
+        let mut same_kind = informers.iter().filter(|((known, _), _)| known == kind);
+        let shared = same_kind.find_map(|(_, known)| known.upgrade()).map(|known| known.store().shared().clone());
+        let store = Store::sharing(shared.unwrap_or_default());
+        let informer = Informer::start(kind.clone(), scope, store, self.parts.clone());
+        // The lock is held until here. Otherwise two callers could start two watches of one kind.
+        informers.insert(key, Arc::downgrade(&informer));
+        informer
     }
 
     /// All informers that somebody holds.

@@ -31,13 +31,18 @@ impl SharedStates {
 
     /// This state as somebody holds it already, or as it is given. A caller holds no lock that [`Holder::held`] takes.
     pub(super) fn share(&self, object: Object) -> Arc<Object> {
-        let holders: Vec<_> = {
-            let holders = self.holders.lock().unwrap_or_else(PoisonError::into_inner);
-            holders.iter().filter_map(Weak::upgrade).collect()
-        };
+        let holders = self.several();
         // Two states with one resource version may differ: some hold metadata only, and one may know already that the object is deleted.
         let known = holders.iter().filter_map(|holder| holder.held(&object.name)).find(|known| **known == object);
         known.unwrap_or_else(|| Arc::new(object))
+    }
+
+    /// All holders; none where there is one alone, as of most kinds: that is the one that asks.
+    fn several(&self) -> Vec<Arc<dyn Holder>> {
+        match &**self.holders.lock().unwrap_or_else(PoisonError::into_inner) {
+            [] | [_] => Vec::new(),
+            several => several.iter().filter_map(Weak::upgrade).collect(),
+        }
     }
 }
 
