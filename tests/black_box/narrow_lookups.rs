@@ -16,6 +16,9 @@ use crate::{
     test_env::{TestEnv, is_ready, scripted},
 };
 
+/// The letters of a word that is looked for.
+const WORD: usize = 24;
+
 /// The bytes of a page of memory, and of what the system says of each.
 const PAGE: u64 = 4096;
 const ENTRY: u64 = 8;
@@ -34,9 +37,7 @@ pub fn register(suite: &mut Suite) {
 
 /// Secrets of others, and the contents of what is looked up for its metadata alone. What is looked up is there, so the search finds.
 async fn what_a_lookup_is_confined_from_is_not_in_the_hosts_memory(env: &mut TestEnv) -> Result<()> {
-    // Put together at run time, so that no program has them.
-    let word = |what: &str| format!("{what}-{}", env.namespace.name);
-    let (looked_up, of_others, contents, metadata) = (word("ours"), word("theirs"), word("contents"), word("metadata"));
+    let (looked_up, of_others, contents, metadata) = (word(), word(), word(), word());
     let secret = |name: &str, labels: Value, data: &str| {
         let metadata = json!({"name": name, "labels": labels});
         json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "immutable": true, "stringData": {"key": data}})
@@ -77,8 +78,7 @@ async fn what_a_lookup_is_confined_from_is_not_in_the_hosts_memory(env: &mut Tes
 
 /// The manifest confines nothing: what counts is what objects look up, by a name or by labels.
 async fn a_secret_that_nobody_looks_up_is_not_in_the_hosts_memory(env: &mut TestEnv) -> Result<()> {
-    let word = |what: &str| valid_base64(&format!("{what}{}", env.namespace.name));
-    let [named, selected, of_others, changed] = ["named", "selected", "others", "changed"].map(word);
+    let (named, selected, of_others, changed) = (word(), word(), word(), word());
     for (name, data) in [("named", &named), ("selected", &selected), ("others", &of_others)] {
         let metadata = json!({"name": name, "labels": {"app": name}});
         env.namespace
@@ -114,10 +114,12 @@ async fn a_secret_that_nobody_looks_up_is_not_in_the_hosts_memory(env: &mut Test
 }
 
 /// A word as it is in the data of a Secret, which is base64.
-fn valid_base64(word: &str) -> String {
-    let mut word: String = word.chars().filter(char::is_ascii_alphanumeric).collect();
-    word.truncate(word.len() / 4 * 4);
-    word
+/// A word that is nowhere else, and is valid base64. No letter comes twice: where an object has what another text has as well, the host keeps it
+/// once, so the word would not be in one piece.
+fn word() -> String {
+    let mut letters: Vec<char> = ('0'..='9').chain('A'..='Z').chain('a'..='z').collect();
+    fastrand::shuffle(&mut letters);
+    letters.into_iter().take(WORD).collect()
 }
 
 async fn an_object_that_gets_or_loses_the_label_wakes_who_looked_it_up(env: &mut TestEnv) -> Result<()> {

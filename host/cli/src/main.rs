@@ -22,6 +22,7 @@ mod kind_name;
 mod list;
 mod local_engine;
 mod logging;
+mod memory;
 mod named;
 mod new;
 mod offline;
@@ -52,10 +53,6 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use pilothouse_controller::errors::chain;
 
 use self::output::PrintError;
-
-/// mimalloc returns memory to the system sooner than the default allocator, which matters for an idle operator.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Runs Kubernetes operators that are WebAssembly plugins.
 ///

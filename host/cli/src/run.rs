@@ -22,7 +22,7 @@ use pilothouse_forecast::HostPlanner;
 
 use crate::{
     cache_dir::CacheDir, cluster::Cluster, duration::duration, election::ElectionArguments, local_engine,
-    logging::Logging, plugin_configs::PluginConfigs, stop_signal,
+    logging::Logging, memory, plugin_configs::PluginConfigs, stop_signal,
 };
 
 /// Beside the memory of calls, this part of as much again is for what objects have looked up.
@@ -141,6 +141,7 @@ impl Run {
             ended = work => ended.inspect_err(|lost| tracing::error!("{lost}"))?,
             () = or_never(directory.map(Directory::follow)) => {}
             () = engine.keep_order() => {}
+            () = memory::give_back_at_rest() => {}
             () = host.take_up_departed().then(|()| std::future::pending()) => {}
             () = or_never(objects.map(PluginObjects::follow)) => {}
         }

@@ -28,6 +28,7 @@ pub mod metrics;
 pub mod object;
 pub mod object_text;
 pub mod observable;
+mod packed_text;
 pub mod pipeline;
 pub mod plugin;
 pub mod projection;

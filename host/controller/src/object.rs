@@ -1,7 +1,7 @@
 //! Objects in the caches: the compact JSON text and the few fields that the host itself needs. Fields that nobody reads are left
 //! out. Never fails on a malformed field, because any object that the API server serves must be cached.
 
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{borrow::Cow, collections::BTreeMap, fmt, sync::Arc};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::{
@@ -11,7 +11,7 @@ use kube::{
 use pilothouse_engine::{Fingerprint, contract::KindRef};
 use serde::{
     Deserialize, Deserializer,
-    de::{IgnoredAny, MapAccess, Visitor},
+    de::{DeserializeOwned, IgnoredAny, MapAccess, Visitor},
 };
 use serde_json::{Map, Value, value::RawValue};
 
@@ -119,14 +119,33 @@ impl Object {
         Fingerprint::of(&(&self.uid, &self.resource_version))
     }
 
+    /// The same object with this text, which says the same.
+    pub(crate) fn with_text(&self, text: ObjectText) -> Self {
+        // Not `clone`, which would copy the text that is left.
+        let Self { name, uid, resource_version, generation, deleting, finalizers, controller, labels, .. } = self;
+        Self {
+            name: name.clone(),
+            uid: uid.clone(),
+            resource_version: resource_version.clone(),
+            generation: *generation,
+            deleting: *deleting,
+            finalizers: finalizers.clone(),
+            controller: controller.clone(),
+            labels: labels.clone(),
+            has_own_identity: self.has_own_identity,
+            is_patched: self.is_patched,
+            text,
+        }
+    }
+
     /// The text of its status.
-    pub fn status_text(&self) -> Option<&str> {
+    pub fn status_text(&self) -> Option<Cow<'_, str>> {
         self.text.field("status")
     }
 
     /// Its status; empty if there is none or it cannot be read.
     pub fn status(&self) -> Map<String, Value> {
-        self.status_text().and_then(|status| serde_json::from_str(status).ok()).unwrap_or_default()
+        self.status_text().and_then(|status| serde_json::from_str(&status).ok()).unwrap_or_default()
     }
 
     /// Whether its status was reported for its present generation.
@@ -156,7 +175,8 @@ impl Object {
 
     /// The value at a JSON pointer, however deep the values beside it are: a user may nest them more deeply than a parser goes.
     fn value_at(&self, pointer: &str) -> Option<Value> {
-        let mut text: &str = &self.text;
+        let whole = self.text.read();
+        let mut text: &str = &whole;
         for key in pointer_keys(pointer) {
             text = match raw_fields(text) {
                 Some(fields) => fields.into_iter().find(|(name, _)| *name == key)?.1.get(),
@@ -202,8 +222,8 @@ impl Object {
     }
 
     /// Some of its metadata; none if it cannot be read.
-    fn metadata<'t, T: Deserialize<'t>>(&'t self) -> Option<T> {
-        serde_json::from_str(self.text.field("metadata")?).ok()
+    fn metadata<T: DeserializeOwned>(&self) -> Option<T> {
+        serde_json::from_str(&self.text.field("metadata")?).ok()
     }
 
     /// Whether this state is newer than the resource version `other`. Versions that are not numbers cannot be compared; the state
@@ -491,7 +511,7 @@ mod tests {
                     {"apiVersion":"e/v1","kind":"B","name":"b","uid":"2","controller":true}]},
                 "spec":{"replicas":3},"odd \"key\"":[1, 2]}"#,
         )?;
-        let text: serde_json::Value = serde_json::from_str(&object.text)?;
+        let text: serde_json::Value = serde_json::from_str(&object.text.read())?;
         assert_eq!(text["apiVersion"], "apps/v1");
         assert_eq!(text["kind"], "Deployment");
         assert_eq!(text["spec"]["replicas"], 3);
@@ -514,7 +534,7 @@ mod tests {
             r#"{"kind":"Other","metadata":{"name":"a","deletionTimestamp":"not a time"}}"#,
         ] {
             let object = object(text)?;
-            serde_json::from_str::<serde_json::Value>(&object.text)?;
+            serde_json::from_str::<serde_json::Value>(&object.text.read())?;
         }
         Ok(())
     }

@@ -81,8 +81,8 @@ impl Projection {
         let mut projection = String::with_capacity(text.len());
         let fields = if self.whole { None } else { text.fields() };
         let has_read_fields = match fields {
-            Some(fields) => self.write_fields(fields.iter().map(|(key, value)| (&**key, *value)), &mut projection),
-            None => self.write_whole(text, &mut projection),
+            Some(fields) => self.write_fields(fields.iter().map(|(key, value)| (&**key, &**value)), &mut projection),
+            None => self.write_whole(&text.read(), &mut projection),
         };
         ProjectedText { text: projection, has_read_fields }
     }

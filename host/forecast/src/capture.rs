@@ -86,7 +86,7 @@ impl Cluster {
 }
 
 fn whole(object: &Object) -> serde_json::Result<Value> {
-    serde_json::from_str(&object.text)
+    serde_json::from_str(&object.text.read())
 }
 
 /// The objects that lookups found, by their whole texts, each once.

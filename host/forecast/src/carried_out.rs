@@ -73,7 +73,7 @@ fn written(write: &Write, observed: &Observed, now: Timestamp) -> Option<Object>
     let kind = &write.child.kind;
     let mut child = match write.cause.live() {
         Some(live) => {
-            let mut child = serde_json::from_str(&live.text).ok()?;
+            let mut child = serde_json::from_str(&live.text.read()).ok()?;
             merge(&mut child, &write.child.body, observed.schema_of(kind));
             controllers::raise_generation(&mut child);
             child
@@ -93,7 +93,7 @@ fn written(write: &Write, observed: &Observed, now: Timestamp) -> Option<Object>
 /// The object with the status that the host would write.
 fn with_status(round: &Round, now: Timestamp) -> Option<Object> {
     let observed = &round.observed;
-    let mut text: Value = serde_json::from_str(&observed.object.text).ok()?;
+    let mut text: Value = serde_json::from_str(&observed.object.text.read()).ok()?;
     text["status"] = Value::Object(round.reported_status(now));
     cached(&text).ok()
 }
@@ -102,7 +102,7 @@ fn with_status(round: &Round, now: Timestamp) -> Option<Object> {
 fn with_decoration(plugin: &ActivePlugin, object: &Object, wanted: &Decoration) -> Option<Object> {
     let differences = decoration_of(plugin, object, wanted).ok().filter(|differences| !differences.is_empty());
     let Some(differences) = differences else { return Some(object.clone()) };
-    let mut text: Value = serde_json::from_str(&object.text).ok()?;
+    let mut text: Value = serde_json::from_str(&object.text.read()).ok()?;
     for Difference { path, desired, .. } in differences {
         let mut names = pointer_keys(&path);
         let (field, key) = (names.nth(1)?, names.next()?);

@@ -20,7 +20,7 @@ fn resource() -> ApiResource {
 /// # Errors
 /// If it is none.
 pub fn read_plugin(incoming: Incoming) -> Result<Plugin, serde_json::Error> {
-    serde_json::from_str(&incoming.into_object(&resource()).text)
+    serde_json::from_str(&incoming.into_object(&resource()).text.read())
 }
 
 /// All `Plugin`s of a cluster that can be read.

@@ -38,7 +38,7 @@ impl Caches {
         }
         let mut same_kind = informers.iter().filter(|((known, _), _)| known == kind);
         let shared = same_kind.find_map(|(_, known)| known.upgrade()).map(|known| known.store().shared().clone());
-        let store = Store::sharing(shared.unwrap_or_default());
+        let store = Store::sharing(shared.unwrap_or_default(), &scope);
         let informer = Informer::start(kind.clone(), scope, store, self.parts.clone());
         // The lock is held until here. Otherwise two callers could start two watches of one kind.
         informers.insert(key, Arc::downgrade(&informer));

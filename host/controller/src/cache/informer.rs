@@ -39,6 +39,12 @@ const MAX_PROBE: Duration = Duration::from_secs(10);
 /// The factor between two intervals.
 const PROBE_GROWTH: f64 = 1.25;
 
+/// How long an object that changed is not packed at most.
+const UNPACKED: Duration = Duration::from_secs(10);
+
+/// So many objects are packed before others have their turn: some tenth of a millisecond.
+const PACKED_AT_ONCE: usize = 32;
+
 /// How often a watch is restarted at most.
 const RESTART_DELAY: Duration = Duration::from_secs(1);
 
@@ -184,6 +190,7 @@ async fn run(shared: Arc<Shared>, parts: InformerParts) {
             biased;
             () = shared.follow(&client, &installed, &*handler) => {}
             () = shared.follow_schema(&schemas, &*handler) => {}
+            () = shared.pack_what_rests() => {}
         }
         tracing::warn!(kind = %shared.kind, "the kind is no longer installed as it was; waiting for it");
         shared.set_installed(None);
@@ -241,6 +248,20 @@ impl Shared {
         loop {
             self.schema.until_changed(schemas, &self.kind).await;
             handler.synced(&self.kind, &self.scope);
+        }
+    }
+
+    /// Packs objects some seconds after they changed. Never returns.
+    async fn pack_what_rests(&self) {
+        loop {
+            self.store.until_unpacked().await;
+            tokio::time::sleep(UNPACKED).await;
+            for (packed, name) in self.store.take_unpacked().iter().enumerate() {
+                self.store.pack(name);
+                if packed % PACKED_AT_ONCE == PACKED_AT_ONCE - 1 {
+                    tokio::task::yield_now().await;
+                }
+            }
         }
     }
 

@@ -1,5 +1,5 @@
-//! What the stores of one kind share: a state of an object that several of them hold is in memory once. A kind may be one plugin's own
-//! and another one's children. Makes no request, and puts nothing into a store.
+//! What the stores of one kind share: a state of an object that several of them hold is in memory once, and objects are packed beside one
+//! text. A kind may be one plugin's own and another one's children. Makes no request, and puts nothing into a store.
 
 use std::{
     fmt::Debug,
@@ -7,6 +7,9 @@ use std::{
 };
 
 use crate::object::{Object, ObjectRef};
+
+/// The text beside which others are packed has at most so many bytes: all of it is read for each of them.
+const MOST_LIKE: usize = 32 << 10;
 
 /// What holds objects of the kind.
 pub(super) trait Holder: Debug + Send + Sync {
@@ -19,6 +22,8 @@ pub(super) trait Holder: Debug + Send + Sync {
 pub(super) struct SharedStates {
     /// Weak, because each of them holds this.
     holders: Mutex<Vec<Weak<dyn Holder>>>,
+    /// A text that is like those of most objects of the kind.
+    like: Mutex<Arc<str>>,
 }
 
 impl SharedStates {
@@ -33,8 +38,35 @@ impl SharedStates {
     pub(super) fn share(&self, object: Object) -> Arc<Object> {
         let holders = self.several();
         // Two states with one resource version may differ: some hold metadata only, and one may know already that the object is deleted.
-        let known = holders.iter().filter_map(|holder| holder.held(&object.name)).find(|known| **known == object);
+        let is_this = |known: &Arc<Object>| known.text.is_packed() == object.text.is_packed() && **known == object;
+        let known = holders.iter().filter_map(|holder| holder.held(&object.name)).find(is_this);
         known.unwrap_or_else(|| Arc::new(object))
+    }
+
+    /// The same state in less memory; none if packing would save little, or it is packed. A caller holds no lock that [`Holder::held`] takes.
+    pub(super) fn pack(&self, object: &Object) -> Option<Arc<Object>> {
+        if object.text.is_packed() {
+            return None;
+        }
+        let packed = object.text.packed_beside(&self.like());
+        if packed.as_ref().is_none_or(|packed| packed.size() > packed.len() / 3) {
+            self.take_for_like(object);
+        }
+        packed.map(|packed| self.share(object.with_text(packed)))
+    }
+
+    fn like(&self) -> Arc<str> {
+        self.like.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Packs what comes later beside the text of this object, if that has more than the one before: others have more as well by now, such as a
+    /// status.
+    fn take_for_like(&self, object: &Object) {
+        let text = object.text.read();
+        let mut like = self.like.lock().unwrap_or_else(PoisonError::into_inner);
+        if like.len() < text.len() && text.len() <= MOST_LIKE {
+            *like = text.into();
+        }
     }
 
     /// All holders; none where there is one alone, as of most kinds: that is the one that asks.
@@ -48,7 +80,10 @@ impl SharedStates {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+    use crate::object_text::put_together;
 
     #[derive(Debug)]
     struct One(Arc<Object>);
@@ -83,6 +118,29 @@ mod tests {
         assert_eq!(shared_with(object("b", "2", "{}")), None, "another version");
         assert_eq!(shared_with(object("b", "1", "{\"metadata\":{}}")), None, "a part of it");
         assert_eq!(shared_with(Object { deleting: true, ..object("b", "1", "{}") }), None, "known to be deleted");
+    }
+
+    #[test]
+    fn later_objects_are_packed_beside_earlier_ones() {
+        let states = SharedStates::default();
+        let object = |name: &str, status: usize| {
+            let text = json!({"metadata": {"name": name}, "spec": numbers(40), "status": numbers(status)});
+            Object { text: put_together(&text), ..Object::sample("ns", name) }
+        };
+        let packed = |object: Object| {
+            let packed = states.pack(&object)?;
+            assert_eq!(*packed, object);
+            Some(object.text.len() / packed.text.size())
+        };
+        assert_eq!(packed(object("a", 0)), None, "nothing is known that is like it");
+        assert!(packed(object("b", 0)) > Some(10), "it is like the one before");
+        assert!(packed(object("a", 90)) < Some(3), "a status is new");
+        assert!(packed(object("b", 90)) > Some(10) && packed(object("c", 0)) > Some(10));
+    }
+
+    /// Of these nothing comes again within a text.
+    fn numbers(many: usize) -> Vec<usize> {
+        (1..=many).map(|number| number * 7_919 * 104_729).collect()
     }
 
     #[test]

@@ -8,19 +8,22 @@
 //! 3. The response to a write is dropped if the watch has passed its resource version without knowing the object: somebody else
 //!    deleted the object in the meantime.
 //!
+//! What has not changed for a while is packed ([`Store::pack`]): who gets it gets it unpacked.
+//!
 //! An own write that the watch does not deliver within a limit is overdue ([`Store::has_overdue_write`]); the informer then lists
 //! the kind again.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak},
     time::Duration,
 };
 
-use tokio::time::Instant;
+use tokio::{sync::Notify, time::Instant};
 
 use super::{
-    owned_names::OwnedNames,
+    WatchScope,
+    owned_names::NamesByOwner,
     shared_states::{Holder, SharedStates},
 };
 use crate::object::{Object, ObjectRef};
@@ -46,13 +49,15 @@ impl Change {
 pub struct Store {
     shared: Arc<SharedStates>,
     inner: RwLock<Inner>,
+    /// Told when there is an object to pack.
+    news: Notify,
 }
 
 #[derive(Debug, Default)]
 struct Inner {
     objects: BTreeMap<ObjectRef, Arc<Object>>,
-    /// Names of objects by the UID of their owner.
-    by_owner: HashMap<Box<str>, OwnedNames>,
+    /// None where nobody asks for the objects of an owner.
+    by_owner: Option<NamesByOwner>,
     /// Names delivered or written since the present listing began; none while no listing is under way.
     listed: Option<HashSet<ObjectRef>>,
     /// UIDs of objects that this process knows to be deleted. The watch may still deliver older states of them.
@@ -66,12 +71,15 @@ struct Inner {
     synced: bool,
     /// Another number after each change of what is there.
     version: u64,
+    /// Objects that were not packed since they changed.
+    unpacked: BTreeSet<ObjectRef>,
 }
 
 impl Store {
-    /// An empty one, which shares its states with other stores of its kind.
-    pub(super) fn sharing(shared: Arc<SharedStates>) -> Arc<Self> {
-        let store = Arc::new(Self { shared, inner: RwLock::default() });
+    /// An empty one for the objects of this scope, which shares its states with other stores of its kind.
+    pub(super) fn sharing(shared: Arc<SharedStates>, scope: &WatchScope) -> Arc<Self> {
+        let inner = Inner::for_objects(*scope == WatchScope::Children);
+        let store = Arc::new(Self { shared, inner: RwLock::new(inner), news: Notify::new() });
         let holder: Weak<dyn Holder> = Arc::<Self>::downgrade(&store);
         store.shared.add(holder);
         store
@@ -94,14 +102,14 @@ impl Store {
 
     /// The object with this name.
     pub fn get(&self, name: &ObjectRef) -> Option<Arc<Object>> {
-        self.read().objects.get(name).cloned()
+        self.held(name).map(unpacked)
     }
 
-    /// All objects whose owner has this UID, ordered by name.
+    /// All objects whose owner has this UID, ordered by name. Only children are known by their owners.
     pub fn owned_by(&self, uid: &str) -> Vec<Arc<Object>> {
         let inner = self.read();
-        let names = inner.by_owner.get(uid).into_iter().flat_map(OwnedNames::iter);
-        names.filter_map(|name| inner.objects.get(name).cloned()).collect()
+        let names = inner.by_owner.iter().flat_map(|names| names.of(uid));
+        names.filter_map(|name| inner.objects.get(name).cloned().map(unpacked)).collect()
     }
 
     /// The names of all objects, in order.
@@ -109,7 +117,8 @@ impl Store {
         self.read().objects.keys().cloned().collect()
     }
 
-    /// All objects of one namespace (or all, where none is given) that a predicate accepts, ordered by name.
+    /// All objects of one namespace (or all, where none is given) that a predicate accepts, ordered by name. They stay packed: each read of
+    /// a text unpacks it.
     pub fn select(&self, namespace: Option<&str>, accepts: impl Fn(&Object) -> bool) -> Vec<Arc<Object>> {
         let in_scope = |object: &Object| namespace.is_none_or(|namespace| *object.name.namespace == *namespace);
         self.read().objects.values().filter(|object| in_scope(object) && accepts(object)).cloned().collect()
@@ -143,11 +152,15 @@ impl Store {
 
     /// The watch delivered this state. Returns the change; none if the state is not newer than the known one.
     pub(crate) fn on_watch_apply(&self, object: Object) -> Option<Change> {
-        let object = self.shared.share(object);
+        // Of what is listed first, nothing may have happened to most for long: all of it unpacked could be more than there is memory for.
+        let packed = self.is_listed_first(&object.name).then(|| self.shared.pack(&object)).flatten();
+        let object = packed.unwrap_or_else(|| self.shared.share(object));
         let mut inner = self.write();
         inner.advance(&object);
         inner.confirm(&object);
-        inner.insert_if_newer(object)
+        let change = inner.insert_if_newer(object);
+        self.tell_of_unpacked(&inner);
+        change
     }
 
     /// The watch reported the deletion of this object.
@@ -181,7 +194,7 @@ impl Store {
     /// Forgets everything: the kind is no longer installed. The store is not synced until the next complete listing.
     pub(crate) fn clear(&self) {
         let mut inner = self.write();
-        *inner = Inner { version: inner.version + 1, ..Inner::default() };
+        *inner = Inner { version: inner.version + 1, ..Inner::for_objects(inner.by_owner.is_some()) };
     }
 
     /// This process wrote the object and got this state as the response. Returns no change, because the writer knows it already.
@@ -201,6 +214,7 @@ impl Store {
         if inner.insert_if_newer(object).is_some() {
             inner.unconfirmed.insert(name, Instant::now());
         }
+        self.tell_of_unpacked(&inner);
     }
 
     /// Whether the watch has failed to deliver a write of this process for longer than `limit`. Only a new listing can show what
@@ -233,6 +247,39 @@ impl Store {
         }
     }
 
+    /// Waits until there may be an object to pack. One task at a time may wait.
+    pub(crate) async fn until_unpacked(&self) {
+        self.news.notified().await;
+    }
+
+    /// The objects to pack: those that changed since the last call.
+    pub(crate) fn take_unpacked(&self) -> BTreeSet<ObjectRef> {
+        std::mem::take(&mut self.write().unpacked)
+    }
+
+    fn tell_of_unpacked(&self, inner: &Inner) {
+        if !inner.unpacked.is_empty() {
+            self.news.notify_one();
+        }
+    }
+
+    /// Whether a listing is under way, and brings an object that nobody knows yet.
+    fn is_listed_first(&self, name: &ObjectRef) -> bool {
+        let inner = self.read();
+        inner.listed.is_some() && !inner.objects.contains_key(name)
+    }
+
+    /// Packs an object, unless it changes meanwhile.
+    pub(crate) fn pack(&self, name: &ObjectRef) {
+        let Some(object) = self.held(name) else { return };
+        let Some(packed) = self.shared.pack(&object) else { return };
+        if let Some(known) = self.write().objects.get_mut(name)
+            && Arc::ptr_eq(known, &object)
+        {
+            *known = packed;
+        }
+    }
+
     fn read(&self) -> RwLockReadGuard<'_, Inner> {
         self.inner.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -244,11 +291,20 @@ impl Store {
 
 impl Holder for Store {
     fn held(&self, name: &ObjectRef) -> Option<Arc<Object>> {
-        self.get(name)
+        self.read().objects.get(name).cloned()
     }
 }
 
+/// An object for one who reads its text several times.
+fn unpacked(object: Arc<Object>) -> Arc<Object> {
+    object.text.unpacked().map_or_else(|| object.clone(), |text| Arc::new(object.with_text(text)))
+}
+
 impl Inner {
+    fn for_objects(have_owners: bool) -> Self {
+        Self { by_owner: have_owners.then(NamesByOwner::default), ..Self::default() }
+    }
+
     /// Remembers the newest resource version that the watch has delivered.
     fn advance(&mut self, object: &Object) {
         if self.latest_version.as_ref().is_none_or(|latest_version| object.is_newer_than(latest_version)) {
@@ -288,13 +344,11 @@ impl Inner {
         }
         // Removed first, because the known state may have another owner in `by_owner`.
         let before = self.remove(&after.name).and_then(|change| change.before);
-        if let Some(uid) = after.owner_uid() {
-            match self.by_owner.get_mut(uid) {
-                Some(names) => names.insert(after.name.clone()),
-                None => {
-                    self.by_owner.insert(uid.into(), OwnedNames::One(after.name.clone()));
-                }
-            }
+        if let (Some(names), Some(uid)) = (&mut self.by_owner, after.owner_uid()) {
+            names.insert(uid, &after.name);
+        }
+        if !after.text.is_packed() {
+            self.unpacked.insert(after.name.clone());
         }
         self.objects.insert(after.name.clone(), after.clone());
         self.version += 1;
@@ -305,11 +359,8 @@ impl Inner {
         let before = self.objects.remove(name)?;
         self.version += 1;
         self.unconfirmed.remove(name);
-        if let Some(uid) = before.owner_uid()
-            && let Some((uid, names)) = self.by_owner.remove_entry(uid)
-            && let Some(left) = names.without(name)
-        {
-            self.by_owner.insert(uid, left);
+        if let (Some(names), Some(uid)) = (&mut self.by_owner, before.owner_uid()) {
+            names.remove(uid, name);
         }
         Some(Change { before: Some(before), after: None })
     }
@@ -317,8 +368,11 @@ impl Inner {
 
 #[cfg(test)]
 mod tests {
+    use futures::FutureExt;
+    use serde_json::json;
+
     use super::*;
-    use crate::object::ControllerRef;
+    use crate::{object::ControllerRef, object_text::put_together};
 
     fn object(name: &str, uid: &str, version: &str, owner: Option<&str>) -> Object {
         Object {
@@ -334,9 +388,13 @@ mod tests {
         }
     }
 
+    fn of_children() -> Arc<Store> {
+        Store::sharing(Arc::default(), &WatchScope::Children)
+    }
+
     #[test]
     fn own_writes_are_read_back_and_their_echo_is_no_change() {
-        let store = Store::default();
+        let store = of_children();
         store.on_watch_apply(object("a", "1", "5", None));
         store.record_write(object("a", "1", "7", Some("o")));
         assert_eq!(store.owned_by("o").len(), 1);
@@ -365,7 +423,7 @@ mod tests {
     #[test]
     fn the_answer_to_a_delete_does_not_bring_back_what_the_watch_saw_go() {
         let terminating = |version| Object { deleting: true, ..object("a", "1", version, Some("o")) };
-        let store = Store::default();
+        let store = of_children();
         store.on_watch_apply(object("a", "1", "5", Some("o")));
         store.record_write(terminating("6"));
         assert!(store.owned_by("o").iter().all(|known| known.deleting), "it takes its time");
@@ -434,8 +492,8 @@ mod tests {
 
     #[test]
     fn a_state_that_two_stores_hold_is_in_memory_once() {
-        let all = Store::sharing(Arc::default());
-        let children = Store::sharing(all.shared().clone());
+        let all = Store::sharing(Arc::default(), &WatchScope::All);
+        let children = Store::sharing(all.shared().clone(), &WatchScope::Children);
         let held = |store: &Store| store.get(&ObjectRef::new("ns", "a"));
         let is_one = || held(&all).zip(held(&children)).map(|(all, children)| Arc::ptr_eq(&all, &children));
         all.on_watch_apply(object("a", "1", "1", None));
@@ -451,6 +509,85 @@ mod tests {
             Some(false),
             "what one store knows is not what the watch of the other says"
         );
+    }
+
+    /// An object of which there is enough to be packed.
+    fn large(name: &str, version: &str) -> Object {
+        let status = json!({"metadata": {"name": name}, "status": "running ".repeat(100)});
+        Object { text: put_together(&status), ..object(name, name, version, Some("o")) }
+    }
+
+    fn is_packed(store: &Store, name: &str) -> Option<bool> {
+        store.held(&ObjectRef::new("ns", name)).map(|held| held.text.is_packed())
+    }
+
+    #[test]
+    fn what_rests_is_packed_and_read_as_it_was() {
+        let store = of_children();
+        let name = ObjectRef::new("ns", "a");
+        store.on_watch_apply(large("a", "1"));
+        assert_eq!(is_packed(&store, "a"), Some(false));
+        let version = store.version();
+        store.take_unpacked().iter().for_each(|name| store.pack(name));
+        assert_eq!((is_packed(&store, "a"), store.version()), (Some(true), version));
+        for read in [store.get(&name), store.owned_by("o").pop()] {
+            assert_eq!(read.as_ref().map(|read| (&**read, read.text.is_packed())), Some((&large("a", "1"), false)));
+        }
+        assert_eq!(store.select(None, |object| object.text.contains("running")).len(), 1);
+        assert!(store.on_watch_apply(large("a", "1")).is_none(), "the same state again is no change");
+        assert!(store.take_unpacked().is_empty(), "and nothing to pack");
+
+        let change = store.on_watch_apply(large("a", "2"));
+        assert_eq!(change.and_then(|change| change.before).as_deref(), Some(&large("a", "1")));
+        assert_eq!(store.take_unpacked(), BTreeSet::from([name]));
+    }
+
+    #[test]
+    fn what_is_listed_first_is_packed_at_once() {
+        let store = Store::default();
+        store.on_list_start();
+        store.on_watch_apply(large("a", "1"));
+        store.on_list_done();
+        store.on_watch_apply(large("b", "2"));
+        assert_eq!((is_packed(&store, "a"), is_packed(&store, "b")), (Some(true), Some(false)));
+        assert_eq!(store.take_unpacked(), BTreeSet::from([ObjectRef::new("ns", "b")]));
+    }
+
+    #[test]
+    fn what_changes_or_goes_while_it_is_packed_stays_as_it_is() {
+        let store = Store::default();
+        for name in ["changed", "gone"] {
+            store.on_watch_apply(large(name, "1"));
+        }
+        let resting = store.take_unpacked();
+        store.on_watch_apply(large("changed", "2"));
+        store.on_watch_delete(&large("gone", "3"));
+        resting.iter().for_each(|name| store.pack(name));
+        assert_eq!((is_packed(&store, "gone"), store.len()), (None, 1));
+        let changed = store.get(&ObjectRef::new("ns", "changed"));
+        assert_eq!(changed.as_deref(), Some(&large("changed", "2")));
+    }
+
+    #[test]
+    fn a_packed_state_that_two_stores_hold_is_in_memory_once() {
+        let all = Store::sharing(Arc::default(), &WatchScope::All);
+        let children = Store::sharing(all.shared().clone(), &WatchScope::Children);
+        for store in [&all, &children] {
+            store.on_watch_apply(large("a", "1"));
+            store.take_unpacked().iter().for_each(|name| store.pack(name));
+        }
+        let held = |store: &Store| store.held(&ObjectRef::new("ns", "a"));
+        assert_eq!(is_packed(&all, "a"), Some(true));
+        assert_eq!(held(&all).zip(held(&children)).map(|(all, children)| Arc::ptr_eq(&all, &children)), Some(true));
+    }
+
+    #[tokio::test]
+    async fn an_object_to_pack_is_waited_for() {
+        let store = Store::default();
+        assert!(store.until_unpacked().now_or_never().is_none());
+        store.on_watch_apply(large("a", "1"));
+        store.until_unpacked().await;
+        assert!(store.until_unpacked().now_or_never().is_none());
     }
 
     #[test]

@@ -308,7 +308,10 @@ impl Lookups for CachedLookups {
         if query.fields.is_empty() {
             let found = self.find(query, limit)?;
             let fingerprint = states(&found);
-            return Ok(Answer { objects: found.iter().map(|object| object.text.to_string()).collect(), fingerprint });
+            return Ok(Answer {
+                objects: found.iter().map(|object| object.text.read().into_owned()).collect(),
+                fingerprint,
+            });
         }
         if let Target::Labels(selector) = &query.target {
             let found = self.found(query, selector, limit)?;

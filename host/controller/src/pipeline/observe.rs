@@ -1,6 +1,7 @@
 //! Stage 2: reads the object and its children from the caches. Makes no request and decides nothing.
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
@@ -116,10 +117,10 @@ pub fn observe(plugin: &ActivePlugin, name: &ObjectRef) -> Result<Observed, Obse
 
 impl LiveChild {
     /// The text that the plugin gets; none if it reads nothing of this child.
-    pub fn shown(&self) -> Option<&str> {
+    pub fn shown(&self) -> Option<Cow<'_, str>> {
         match &self.projection {
-            Projected::All => Some(&self.object.text),
-            Projected::Part(text) => Some(text),
+            Projected::All => Some(self.object.text.read()),
+            Projected::Part(text) => Some(Cow::Borrowed(text)),
             Projected::Nothing => None,
         }
     }
@@ -137,13 +138,13 @@ impl Observed {
     /// The request of a call of a plugin that speaks this version of the contract.
     pub fn request(&self, contract: ContractSeries, refused: Vec<RefusedChild>, config: &str) -> Request {
         let shown = |child: &LiveChild| {
-            let object = child.shown()?.to_owned();
+            let object = child.shown()?.into_owned();
             // To read the readiness is to parse the child, which is not done for who cannot be told.
             let readiness = if contract.has_readiness() { self.readiness_of(child) } else { Readiness::current() };
             Some(contract::LiveChild { object, readiness })
         };
         Request {
-            object: self.projection.as_deref().unwrap_or(&self.object.text).to_owned(),
+            object: self.projection.clone().unwrap_or_else(|| self.object.text.read().into_owned()),
             children: self.shown_children().filter_map(shown).collect(),
             refused,
             config: config.to_owned(),
@@ -157,7 +158,7 @@ impl Observed {
 
     /// The children in a request, in its order.
     pub fn shown_children(&self) -> impl Iterator<Item = &LiveChild> {
-        self.own_children().filter(|child| child.shown().is_some())
+        self.own_children().filter(|child| child.projection != Projected::Nothing)
     }
 
     /// How far a child is.

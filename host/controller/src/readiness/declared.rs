@@ -14,7 +14,7 @@ const LONGEST_MESSAGE: usize = 1024;
 
 /// How far a child is.
 pub(super) fn readiness(declared: &ChildReadiness, object: &Object) -> Readiness {
-    let child: Value = serde_json::from_str(&object.text).unwrap_or_default();
+    let child: Value = serde_json::from_str(&object.text.read()).unwrap_or_default();
     if let Some(unobserved) = unobserved(&child["status"], object.generation) {
         return unobserved;
     }

@@ -24,7 +24,7 @@ mod fields;
 mod not_current;
 mod parts;
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use pilothouse_engine::{
     ChildReadiness, Manifest,
@@ -99,7 +99,7 @@ fn parts(kind: &KindRef, object: &Object) -> Option<Parts> {
     if status.is_none() && !has_rules {
         return None;
     }
-    let parse = |part: Option<&str>| part.and_then(|part| serde_json::from_str(part).ok()).unwrap_or_default();
+    let parse = |part: Option<Cow<'_, str>>| part.and_then(|part| serde_json::from_str(&part).ok()).unwrap_or_default();
     let spec = has_rules.then(|| object.text.field("spec")).flatten();
     Some(Parts { spec: parse(spec), status: parse(status) })
 }

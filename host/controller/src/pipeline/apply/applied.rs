@@ -81,7 +81,7 @@ impl Written {
 
 /// An object without what the host's writes change by themselves. A text that is no JSON equals no other one.
 fn content(object: &Object) -> Option<Value> {
-    let mut all: Value = serde_json::from_str(&object.text).ok()?;
+    let mut all: Value = serde_json::from_str(&object.text.read()).ok()?;
     let metadata = all.get_mut("metadata")?.as_object_mut()?;
     metadata.remove("resourceVersion");
     if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
@@ -132,8 +132,8 @@ mod tests {
             (object("2", "f-a", "x"), false, true),
             (object("2", "f-a", "y"), true, true),
         ] {
-            assert_eq!(has_changed(WriteCause::Drifted(state()), &after), drifted, "{}", &*after.text);
-            assert_eq!(has_changed(WriteCause::Changed(state()), &after), changed, "{}", &*after.text);
+            assert_eq!(has_changed(WriteCause::Drifted(state()), &after), drifted, "{}", after.text.read());
+            assert_eq!(has_changed(WriteCause::Changed(state()), &after), changed, "{}", after.text.read());
         }
         assert!(has_changed(WriteCause::Missing, &object("1", "f", "x")));
     }

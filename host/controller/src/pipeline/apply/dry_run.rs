@@ -40,7 +40,7 @@ pub(super) async fn create(
     // Strict, because an apply refuses unknown fields, while a create only warns of them by default.
     let mut body = under_another_name(child);
     if let Some(live) = live.filter(|_| child.kind == KindRef::new("v1", "Service"))
-        && take_held_claims(&mut body, &serde_json::from_str(&live.text).unwrap_or_default()) == Claims::Others
+        && take_held_claims(&mut body, &serde_json::from_str(&live.text.read()).unwrap_or_default()) == Claims::Others
     {
         return DryRun::Unverifiable;
     }

@@ -179,7 +179,7 @@ async fn update(
 ) -> Result<Object, WriteError> {
     let result = match update_once(applier, target, child, live).await {
         Err(WriteError::Api(kube::Error::Api(status))) if status.code == 422 => {
-            let state = serde_json::from_str(&live.text).unwrap_or_default();
+            let state = serde_json::from_str(&live.text.read()).unwrap_or_default();
             let schema = Schema::known_or_built_in(target.schema.as_ref(), &child.body);
             match left_over::replacement(&status, &child.body, state, schema) {
                 Some(replacement) => {

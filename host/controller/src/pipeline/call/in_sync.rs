@@ -104,7 +104,7 @@ impl MetadataKeys {
         let Some(fields) = live.text.fields() else { return live.fingerprint() };
         for (field, value) in fields.into_iter().filter(|(field, _)| field != "status") {
             match &*field {
-                "metadata" => self.metadata(value, &mut hasher),
+                "metadata" => self.metadata(&value, &mut hasher),
                 _ => (field, value).hash(&mut hasher),
             }
         }

@@ -333,7 +333,7 @@ const MARK: &str = "/metadata/annotations/pilothouse.dev~1applied";
 /// The update of a live child, if it needs one.
 fn update(child: DesiredChild, live: &Arc<Object>, schema: Option<&Schema>, normalised: &Normalised) -> Option<Write> {
     // A text that is not JSON becomes null, which differs in all fields.
-    let state = serde_json::from_str::<Value>(&live.text).unwrap_or_default();
+    let state = serde_json::from_str::<Value>(&live.text.read()).unwrap_or_default();
     let applied = annotation(&state, labels::APPLIED).unwrap_or_default();
     let is_same = is_same_body(applied, &child.digest);
     let mut differences = differences(&child.body, &state, schema);
@@ -640,7 +640,7 @@ mod tests {
     #[test]
     fn a_difference_that_an_apply_did_not_remove_is_no_drift_until_it_changes() {
         let (wanted, there) = (child("a", "1000m", "f"), live("a", "1", "f"));
-        let found = differences(&wanted.body, &serde_json::from_str(&there.text).unwrap_or_default(), None);
+        let found = differences(&wanted.body, &serde_json::from_str(&there.text.read()).unwrap_or_default(), None);
         let mut normalised = Normalised::default();
         normalised.remember(&wanted, &there, &found);
         let history = PlanHistory { normalised: &normalised, recreations: &Recreations::default() };

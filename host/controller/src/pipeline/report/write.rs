@@ -293,8 +293,8 @@ fn explain(error: &kube::Error) -> Failure {
 /// The fields of an object without its status and resource version, as JSON text by name.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct FieldsWithoutStatus<'o> {
-    top_level: BTreeMap<Cow<'o, str>, &'o str>,
-    metadata: BTreeMap<Cow<'o, str>, &'o str>,
+    top_level: BTreeMap<Cow<'o, str>, Cow<'o, str>>,
+    metadata: BTreeMap<String, String>,
 }
 
 /// Reads an object's fields; none of an object that is not JSON.
@@ -304,9 +304,9 @@ fn without_status(object: &Object) -> FieldsWithoutStatus<'_> {
         match &*field {
             "status" => {}
             "metadata" => {
-                let fields = raw_fields(value).unwrap_or_default().into_iter();
+                let fields = raw_fields(&value).unwrap_or_default().into_iter();
                 let fields = fields.filter(|(field, _)| field != "resourceVersion");
-                found.metadata = fields.map(|(field, value)| (field, value.get())).collect();
+                found.metadata = fields.map(|(field, value)| (field.into_owned(), value.get().to_owned())).collect();
             }
             _ => {
                 found.top_level.insert(field, value);
