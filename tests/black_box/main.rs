@@ -53,6 +53,7 @@ mod host_memory;
 mod hot_loops;
 mod http;
 mod install_conflicts;
+mod keyless;
 mod kind_identity;
 mod languages;
 mod leadership;
@@ -152,6 +153,7 @@ fn main() -> ExitCode {
     decorators::register(&mut suite);
     decorator_withdrawal::register(&mut suite);
     registries::register(&mut suite);
+    keyless::register(&mut suite);
     languages::register(&mut suite);
     from_nothing::register(&mut suite);
     dev::register(&mut suite);

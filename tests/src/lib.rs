@@ -42,6 +42,7 @@ pub mod project;
 pub mod prometheus;
 pub mod proxy;
 pub mod registry;
+pub mod sigstore;
 #[cfg(test)]
 mod site;
 pub mod sockets;

@@ -3,8 +3,14 @@
 use std::process::Stdio;
 
 use anyhow::{Result, ensure};
+use oci_client::{
+    Client, Reference, RegistryOperation,
+    client::{ClientConfig, ClientProtocol},
+    secrets::RegistryAuth,
+};
 use pilothouse_control_plane::free_port;
-use serde_json::json;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
@@ -58,6 +64,21 @@ impl Registry {
         format!("{}/{name}", self.address)
     }
 
+    /// Puts a manifest of this media type under a name, and the blobs that it names. Anything goes that the registry takes.
+    ///
+    /// # Errors
+    /// If it does not take them.
+    pub async fn put(&self, name: &str, media_type: &'static str, manifest: &Value, blobs: &[&[u8]]) -> Result<()> {
+        let settings = ClientConfig { protocol: ClientProtocol::Http, ..ClientConfig::default() };
+        let (client, image) = (Client::try_from(settings)?, self.image(name).parse::<Reference>()?);
+        client.auth(&image, &RegistryAuth::Anonymous, RegistryOperation::Push).await?;
+        for blob in blobs {
+            client.push_blob(&image, blob.to_vec(), &digest(blob)).await?;
+        }
+        client.push_manifest_raw(&image, manifest.to_string(), media_type.parse()?).await?;
+        Ok(())
+    }
+
     /// Ends it. What it has stays.
     ///
     /// # Errors
@@ -90,4 +111,10 @@ impl Registry {
         self.process = Some(process);
         Ok(())
     }
+}
+
+/// The digest by which a registry knows something.
+pub fn digest(bytes: &[u8]) -> String {
+    let digits: String = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("sha256:{digits}")
 }

@@ -3,7 +3,8 @@
 use regex::Regex;
 use serde_json::Value;
 use sigstore_verify::{
-    Policy, PublicKeyVerificationPolicy, VerificationPolicy, VerificationResult, Verifier,
+    CertificateError, Error, Policy, PublicKeyVerificationPolicy, TransparencyLogError, VerificationPolicy,
+    VerificationResult, Verifier,
     crypto::VerificationKey,
     trust_root::{SIGSTORE_PRODUCTION_TRUSTED_ROOT, TrustedRoot},
     types::{Bundle, DerPublicKey, DsseEnvelope, Sha256Hash, SignatureContent, Statement},
@@ -70,6 +71,17 @@ pub enum NotCounted {
     /// It is no bundle.
     #[error("it cannot be read: {0}")]
     Unreadable(String),
+    /// The trusted root does not vouch for its certificate.
+    #[error(
+        "its certificate is of no authority that the trusted root names, or was not valid when a log was told of it ({0}); name the trusted \
+         root of its Sigstore, or sign anew"
+    )]
+    NoAuthority(String),
+    /// The trusted root does not vouch for its log.
+    #[error(
+        "no log that the trusted root names has signed that it knows it ({0}); name the trusted root of its Sigstore, or sign anew"
+    )]
+    NoLog(String),
     /// It was found to be wrong.
     #[error("{0}")]
     Wrong(String),
@@ -221,7 +233,7 @@ impl Verification {
         bundle: &Bundle,
         policy: &dyn Policy,
     ) -> Result<VerificationResult, NotCounted> {
-        self.verifier.verify(signed, bundle, policy).map_err(wrong)
+        self.verifier.verify(signed, bundle, policy).map_err(of_sigstore)
     }
 }
 
@@ -253,6 +265,21 @@ fn check_signature(signed: Sha256Hash, bundle: &Bundle, key: &DerPublicKey) -> R
             key.verify(envelope.pae(), &envelope.signature.sig).map_err(wrong)
         }
         _ => Err(NotCounted::UnknownKind),
+    }
+}
+
+/// In words that say what to do, where somebody can do something about it.
+fn of_sigstore(error: Error) -> NotCounted {
+    match error {
+        Error::ArtifactMismatch(_) => NotCounted::OtherArtifact,
+        Error::Certificate(CertificateError::ChainInvalid(why)) => NotCounted::NoAuthority(why),
+        Error::Certificate(why @ CertificateError::NoValidAuthority { .. }) => NotCounted::NoAuthority(why.to_string()),
+        Error::TransparencyLog(
+            TransparencyLogError::InclusionPromise(why)
+            | TransparencyLogError::Checkpoint(why)
+            | TransparencyLogError::UnknownLog { log_id: why },
+        ) => NotCounted::NoLog(why),
+        error => wrong(error),
     }
 }
 
