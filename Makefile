@@ -13,7 +13,7 @@ export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH):/usr/local/go/bin
 
 STATE ?= .pilothouse
 
-# How `bench-plugins`, `bench-operators`, `bench-plan` and `bench-lookups` build the host and themselves.
+# How `bench-plugins`, `bench-operators`, `bench-plan`, `bench-neighbours` and `bench-lookups` build the host and themselves.
 PROFILE ?= release
 
 # What `docker-build`, `docker-push`, `deploy` and `publish` are about: llm-operator, which has its plugins in its image, or pilothouse, the host
@@ -121,6 +121,11 @@ bench-plan: plugins ## Measure a plan over 500 objects, and fail where it takes 
 bench-lookups: plugins ## Measure a host whose plugin looks up all of 10,000 Pods (PROFILE=release)
 	@cargo build --locked --profile '$(PROFILE)' -p pilothouse
 	@cargo bench --locked --profile '$(PROFILE)' -p pilothouse-bench --bench lookups
+
+.PHONY: bench-neighbours
+bench-neighbours: plugins ## Measure what bad plugins cost their neighbours, and with BENCH_CHECK=1 fail where it is too much (PROFILE=release)
+	@cargo build --locked --profile '$(PROFILE)' -p pilothouse
+	@cargo bench --locked --profile '$(PROFILE)' -p pilothouse-bench --bench neighbours
 
 .PHONY: bench-writes
 bench-writes: ## Measure what one write costs an API server, by the way in which it is made

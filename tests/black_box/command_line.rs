@@ -3,14 +3,13 @@
 use std::{collections::BTreeMap, fs::File, path::Path, process::Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
-use pilothouse_tests::artifacts;
+use pilothouse_tests::{artifacts, bad_plugins::components::of_contract};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
 use crate::{
     command::{file, pilothouse},
     suite::{Suite, tests},
-    swaps::of_contract,
     test_env::{TestEnv, app},
 };
 

@@ -4,9 +4,7 @@
 mod adoption;
 mod answer_validation;
 mod approval;
-mod bad_components;
 mod bad_plugins;
-mod bad_registry;
 mod canary;
 mod canary_config;
 mod canary_counts;

@@ -7,15 +7,19 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
-use pilothouse_tests::{artifacts, cluster::condition, languages::Language, project::Project};
+use pilothouse_tests::{
+    artifacts,
+    bad_plugins::components::{self, of_contract},
+    cluster::condition,
+    languages::Language,
+    project::Project,
+};
 use serde_json::{Value, json};
 
 use crate::{
-    bad_components as components,
     command::{Ended, file, pilothouse},
     dev,
     suite::{Suite, heavy, tests},
-    swaps::of_contract,
     test_env::{TestEnv, answering, config_map, deployment, misbehaver, returning, scripted},
 };
 

@@ -9,6 +9,7 @@ use k8s_openapi::api::core::v1::Event;
 use kube::{Api, api::ListParams};
 use pilothouse_tests::{
     artifacts,
+    bad_plugins::components::of_contract,
     cluster::{PATIENCE, condition},
     wait::{Look, eventually},
 };
@@ -20,7 +21,6 @@ use crate::{
     command::{Ended, file, pilothouse, repacked, with_schema},
     plugin_accounts::command,
     suite::{Suite, tests},
-    swaps::of_contract,
     test_env::{TestEnv, app, is_ready},
 };
 

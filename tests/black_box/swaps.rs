@@ -10,6 +10,7 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use pilothouse_tests::{
     artifacts,
+    bad_plugins::components::of_contract,
     cluster::{Awaited, PATIENCE, install_crd},
     proxy::Proxy,
     wait::{Look, eventually},
@@ -276,20 +277,4 @@ fn damaged(good: &[u8]) -> Vec<u8> {
     let middle = bytes.len() / 4;
     bytes[middle..middle + 64].fill(0xff);
     bytes
-}
-
-/// A component for another version of the contract, which is part of the names of its exports.
-pub fn of_contract(good: &[u8], version: &str) -> Result<Vec<u8>> {
-    let (ours, theirs) = (&b"@0.2.0"[..], format!("@{version}").into_bytes());
-    ensure!(ours.len() == theirs.len(), "versions of another length move everything behind them");
-    let mut bytes = good.to_vec();
-    let mut places = 0;
-    for start in 0..bytes.len() - ours.len() {
-        if bytes[start..].starts_with(ours) {
-            bytes[start..start + theirs.len()].copy_from_slice(&theirs);
-            places += 1;
-        }
-    }
-    ensure!(places > 0, "the plugin does not name the contract's version");
-    Ok(bytes)
 }

@@ -5,6 +5,7 @@
 pub mod app_services;
 pub mod artifacts;
 pub mod audit;
+pub mod bad_plugins;
 pub mod blocks;
 #[cfg(test)]
 mod cases;

@@ -1,6 +1,6 @@
 //! Components that are wrong in one way each, made from a good one by sections that are added. Nothing here is run by the tests themselves.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 /// The name of the section with the manifest.
@@ -77,6 +77,22 @@ pub fn that_loops_at_its_start(component: &[u8]) -> Result<Vec<u8>> {
 /// The component with a start function that traps.
 pub fn that_traps_at_its_start(component: &[u8]) -> Result<Vec<u8>> {
     with_start(component, &[0x00])
+}
+
+/// A component for another version of the contract, which is part of the names of its exports.
+pub fn of_contract(good: &[u8], version: &str) -> Result<Vec<u8>> {
+    let (ours, theirs) = (&b"@0.2.0"[..], format!("@{version}").into_bytes());
+    ensure!(ours.len() == theirs.len(), "versions of another length move everything behind them");
+    let mut bytes = good.to_vec();
+    let mut places = 0;
+    for start in 0..bytes.len() - ours.len() {
+        if bytes[start..].starts_with(ours) {
+            bytes[start..start + theirs.len()].copy_from_slice(&theirs);
+            places += 1;
+        }
+    }
+    ensure!(places > 0, "the plugin does not name the contract's version");
+    Ok(bytes)
 }
 
 /// The component with one more core module, which is instantiated with it and has a start function with this code.

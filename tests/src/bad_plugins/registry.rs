@@ -17,7 +17,7 @@ use axum::{
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, task::AbortHandle};
 
-use crate::plugin_objects::sha256;
+use crate::registry::digest;
 
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
@@ -28,7 +28,7 @@ const TEXT: &[u8] = b"no component";
 const LARGE: usize = 100 << 20;
 
 /// A running registry. Ends when it is dropped.
-pub struct BadRegistry {
+pub(super) struct BadRegistry {
     address: String,
     server: AbortHandle,
 }
@@ -40,7 +40,7 @@ struct Served {
 }
 
 impl BadRegistry {
-    pub async fn start() -> Result<Self> {
+    pub(super) async fn start() -> Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?.to_string();
         let router = Router::new()
@@ -54,7 +54,7 @@ impl BadRegistry {
     }
 
     /// The name of what is in a repository of it.
-    pub fn image(&self, repository: &str) -> String {
+    pub(super) fn image(&self, repository: &str) -> String {
         format!("{}/{repository}:1", self.address)
     }
 }
@@ -135,14 +135,14 @@ fn artifact(layer: &str, size: usize) -> Value {
     json!({
         "schemaVersion": 2,
         "mediaType": MANIFEST,
-        "config": {"mediaType": "application/vnd.wasm.config.v0+json", "digest": sha256(b"{}"), "size": 2},
-        "layers": [{"mediaType": layer, "digest": sha256(TEXT), "size": size}],
+        "config": {"mediaType": "application/vnd.wasm.config.v0+json", "digest": digest(b"{}"), "size": 2},
+        "layers": [{"mediaType": layer, "digest": digest(TEXT), "size": size}],
     })
 }
 
 fn answer(media_type: &str, manifest: &Value) -> Response {
     let text = manifest.to_string();
-    let digest = sha256(text.as_bytes());
+    let digest = digest(text.as_bytes());
     let headers = [(header::CONTENT_TYPE.as_str(), media_type), ("docker-content-digest", &*digest)];
     (headers, text.clone()).into_response()
 }
