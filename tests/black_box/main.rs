@@ -77,6 +77,7 @@ mod plan;
 mod plan_decorators;
 mod plugin_accounts;
 mod plugin_files;
+mod plugin_memory;
 mod plugin_objects;
 mod pruning;
 mod pytorch_job;
@@ -157,6 +158,7 @@ fn main() -> ExitCode {
     dev::register(&mut suite);
     dev_composition::register(&mut suite);
     plugin_files::register(&mut suite);
+    plugin_memory::register(&mut suite);
     plugin_objects::register(&mut suite);
     pruning::register(&mut suite);
     value_patches::register(&mut suite);

@@ -18,6 +18,7 @@ use pilothouse_controller::{
         plugin_objects::{Folders, PluginObjects},
     },
 };
+use pilothouse_engine::memory_of_container;
 use pilothouse_forecast::HostPlanner;
 
 use crate::{
@@ -27,6 +28,9 @@ use crate::{
 
 /// Beside the memory of calls, this part of as much again is for what objects have looked up.
 const PART_FOR_LOOKUPS: usize = 4;
+
+/// The part of a container's memory that plugins may keep for as long as they are loaded. Calls have half of it, and lookups an eighth.
+const PART_FOR_PLUGINS: usize = 8;
 
 /// Run the host: load the plugins of a directory and reconcile their objects until SIGTERM or SIGINT.
 #[derive(Args)]
@@ -66,6 +70,10 @@ pub struct Run {
     /// Default: half of what the container may have.
     #[arg(long, env = "PILOTHOUSE_CALL_MEMORY", value_name = "MIB")]
     call_memory: Option<usize>,
+    /// Memory in MiB that plugins may keep together for as long as they are loaded, called or not; one more is refused. Default: an
+    /// eighth of what the container may have.
+    #[arg(long, env = "PILOTHOUSE_PLUGIN_MEMORY", value_name = "MIB")]
+    plugin_memory: Option<usize>,
     /// Where /healthz and /readyz are served; port 0 takes a free one, which the log shows.
     #[arg(long, default_value = "0.0.0.0:8081", value_name = "ADDRESS")]
     health_address: SocketAddr,
@@ -124,7 +132,7 @@ impl Run {
         // Before the plugins are loaded, which takes seconds if they have to be compiled: probes and scrapes are answered from here
         // on.
         let addresses = server::serve(&host, level, requested).await?;
-        let loader = Loader::new(engine.clone(), host.clone());
+        let loader = Loader::new(engine.clone(), host.clone(), self.plugin_memory());
         let (plugins, files) = self.directories()?;
         let directory = plugins.map(|folder| Directory::new(folder, loader.clone()));
         let folders = Folders { kept: self.cache_dir.path()?.join("components"), files };
@@ -147,6 +155,14 @@ impl Run {
         }
         tracing::info!("pilothouse ends");
         Ok(())
+    }
+
+    /// What plugins may keep together, in bytes.
+    fn plugin_memory(&self) -> usize {
+        let of_container = || memory_of_container().map_or(usize::MAX, |all| all / PART_FOR_PLUGINS);
+        let bytes = self.plugin_memory.map_or_else(of_container, |mebibytes| mebibytes << 20);
+        tracing::info!("all plugins together may keep {} MiB of memory for as long as they are loaded", bytes >> 20);
+        bytes
     }
 
     /// The directory whose files are plugins, and that of files that a `Plugin` has to name. They are two: what a `Plugin` does not name any

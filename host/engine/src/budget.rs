@@ -280,10 +280,14 @@ impl Need {
 
 /// The memory for calls in this process: a part of what its container may have; without a container, of what the machine has.
 pub fn call_memory_of_container() -> usize {
+    memory_of_container().map_or(usize::MAX, |limit| limit / PART_OF_CONTAINER)
+}
+
+/// What the container of this process may have; without a container, what the machine has. None if that is not known.
+pub fn memory_of_container() -> Option<usize> {
     let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let limit = limit_of_groups(&groups, Path::new("/sys/fs/cgroup"));
-    let limit = limit.into_iter().chain(total_in(Path::new("/proc/meminfo"))).min();
-    limit.map_or(usize::MAX, |limit| limit / PART_OF_CONTAINER)
+    limit.into_iter().chain(total_in(Path::new("/proc/meminfo"))).min()
 }
 
 /// The lowest limit of the control groups of a process and of those around them, after its `/proc/PID/cgroup`: lines such as

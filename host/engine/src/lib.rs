@@ -69,7 +69,7 @@ mod token_bucket;
 mod warm;
 mod wasi;
 
-pub use budget::call_memory_of_container;
+pub use budget::{call_memory_of_container, memory_of_container};
 pub use cache::KEPT_FOR;
 pub use call::{Call, CallContext, Outcome, Usage, Verb};
 pub use compile::{CompileError, Compiler, compile_file, limit_computing_time};

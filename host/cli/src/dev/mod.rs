@@ -182,7 +182,7 @@ impl Dev {
             ..HostConfig::default()
         };
         let host = Host::new(client.clone(), metrics, host_config);
-        let loader = Loader::new(local_engine::open(&self.cache_dir, None)?, host);
+        let loader = Loader::new(local_engine::open(&self.cache_dir, None)?, host, usize::MAX);
         Ok(Target { client, loader, cache_dir: self.cache_dir.clone() })
     }
 }

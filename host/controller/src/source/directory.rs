@@ -19,6 +19,7 @@ use tokio::task::spawn_blocking;
 use super::{
     folder::{FileVersion, Folder},
     loader::{Loader, NotLoaded, SourceId},
+    plugin_memory::NoRoom,
 };
 use crate::{host::Loading, plugin::PluginSettings};
 
@@ -52,6 +53,8 @@ struct File {
 enum Failure {
     /// Another plugin was in the way, when the loader had changed so often.
     Blocked { changes: u64 },
+    /// Plugins keep as much memory as they may, and this one would keep so many bytes.
+    NoRoom { wanted: usize },
     /// It may have passed by the next scan.
     Passing,
     /// It is wrong.
@@ -59,10 +62,15 @@ enum Failure {
 }
 
 impl File {
-    /// Whether the same content may load by now.
-    fn is_worth_a_try(&self, loader: &Loader) -> bool {
+    /// Whether the same content may load by now. `before`: the memory that those before it would keep that are tried again.
+    fn is_worth_a_try(&self, path: &Path, loader: &Loader, before: &mut usize) -> bool {
         match self.failure {
             Some(Failure::Blocked { changes }) => changes != loader.changes(),
+            Some(Failure::NoRoom { wanted }) => {
+                let has_room = loader.memory().has_room(&SourceId::File(path.to_owned()), *before + wanted);
+                *before += if has_room { wanted } else { 0 };
+                has_room
+            }
             Some(Failure::Passing) => true,
             Some(Failure::Lasting) | None => false,
         }
@@ -102,11 +110,18 @@ impl Directory {
             self.files.remove(&path);
             self.loader.remove(&SourceId::File(path));
         }
-        self.files.retain(|_, file| !file.is_worth_a_try(&self.loader));
+        let mut wanted = 0;
+        self.files.retain(|path, file| !file.is_worth_a_try(path, &self.loader, &mut wanted));
         let is_changed = |path: &PathBuf, version| self.files.get(path).is_none_or(|known| known.version != version);
         let changed = found.into_iter().filter(|(path, version)| is_changed(path, *version)).collect();
         let Rounds { cached, compiled, clashing } = self.rounds(changed).await;
+        // What has no memory is not compiled, so those whose machine code is there when the host starts have worked before.
+        let is_first = self.loading.is_some();
+        let expected = cached.iter().filter(|_| is_first).map(|(path, version)| (path.clone(), version.bytes()));
+        let expected: Vec<_> = expected.map(|(path, bytes)| (SourceId::File(path), bytes)).collect();
+        expected.iter().for_each(|(id, bytes)| self.loader.memory().expect(id.clone(), *bytes));
         self.load_all(cached, AT_ONCE).await;
+        expected.iter().for_each(|(id, _)| self.loader.memory().looked_at(id));
         self.load_all(compiled, AT_ONCE).await;
         self.load_all(clashing, 1).await;
     }
@@ -240,6 +255,7 @@ fn settings(loader: &Loader, path: &Path, bytes: &[u8]) -> Option<PluginSettings
 
 fn failure(why: &NotLoaded, loader: &Loader) -> Failure {
     match why {
+        NotLoaded::NoRoom(NoRoom { wanted, .. }) => Failure::NoRoom { wanted: *wanted },
         _ if why.is_conflict() => Failure::Blocked { changes: loader.changes() },
         _ if why.is_passing() => Failure::Passing,
         _ => Failure::Lasting,

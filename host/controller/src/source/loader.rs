@@ -13,7 +13,11 @@ use pilothouse_engine::{
     CompileError, ConfigError, Declaration, Engine, LoadError, Manifest, Reconciler, StartError, contract::KindRef,
 };
 
-use super::plugin_objects::config_digest;
+pub use super::source_id::SourceId;
+use super::{
+    plugin_memory::{Kept, NoRoom, PluginMemory},
+    plugin_objects::config_digest,
+};
 use crate::{
     host::{Host, Lineup, LineupVersion},
     metrics::Collision,
@@ -27,39 +31,24 @@ type Loaded = BTreeMap<SourceId, LoadedVersions>;
 pub struct Loader {
     engine: Engine,
     host: Arc<Host>,
+    memory: Arc<PluginMemory>,
     loaded: Mutex<Loaded>,
     changes: AtomicU64,
-}
-
-/// One place from which one plugin comes.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum SourceId {
-    /// A file.
-    File(std::path::PathBuf),
-    /// The `Plugin` with this name.
-    Object(String),
-}
-
-impl std::fmt::Display for SourceId {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::File(path) => write!(f, "'{}'", path.display()),
-            Self::Object(name) => write!(f, "the Plugin '{name}'"),
-        }
-    }
 }
 
 /// A component that is ready to be installed, or was.
 pub struct Prepared {
     plugin: Arc<pilothouse_engine::Plugin>,
     settings: PluginSettings,
+    /// Of the component: the same with other settings keeps no more.
+    kept: Arc<Kept>,
     /// Computed when it is asked for, and once: a canary asks four times a second.
     config_digest: OnceLock<String>,
 }
 
 impl Prepared {
-    fn new(plugin: pilothouse_engine::Plugin, settings: PluginSettings) -> Self {
-        Self { plugin: Arc::new(plugin), settings, config_digest: OnceLock::new() }
+    fn new(plugin: pilothouse_engine::Plugin, settings: PluginSettings, kept: Arc<Kept>) -> Self {
+        Self { plugin: Arc::new(plugin), settings, kept, config_digest: OnceLock::new() }
     }
 
     /// The name of the plugin.
@@ -172,6 +161,9 @@ pub enum NotLoaded {
     /// Its manifest asks for more than is granted.
     #[error(transparent)]
     NotGranted(#[from] NotGranted),
+    /// All plugins keep as much memory as they may.
+    #[error(transparent)]
+    NoRoom(#[from] NoRoom),
     /// Its configuration does not fit the schema in the manifest of this version, or of one that works beside it.
     #[error("{error} (version {version})")]
     Config {
@@ -246,6 +238,7 @@ impl NotLoaded {
             Self::Load(LoadError::Start(_)) => "StartFailed",
             Self::Load(LoadError::Config(_)) => "ConfigInvalid",
             Self::NotGranted(_) => "NotGranted",
+            Self::NoRoom(_) => "PluginMemoryUsed",
             Self::Config { .. } => "ConfigInvalid",
             Self::Metric(_) => "MetricTaken",
             Self::NotAlike { .. } | Self::CanaryOfDecorator => "CanaryImpossible",
@@ -286,14 +279,20 @@ impl NotLoaded {
 }
 
 impl Loader {
-    /// A loader that has loaded nothing yet.
-    pub fn new(engine: Engine, host: Arc<Host>) -> Arc<Self> {
-        Arc::new(Self { engine, host, loaded: Mutex::default(), changes: AtomicU64::new(0) })
+    /// A loader that has loaded nothing yet, for plugins that may keep so many bytes of memory together.
+    pub fn new(engine: Engine, host: Arc<Host>, plugin_memory: usize) -> Arc<Self> {
+        let memory = PluginMemory::new(plugin_memory);
+        Arc::new(Self { engine, host, memory, loaded: Mutex::default(), changes: AtomicU64::new(0) })
     }
 
     /// The host.
     pub fn host(&self) -> &Arc<Host> {
         &self.host
+    }
+
+    /// The memory of the plugins that are loaded.
+    pub fn memory(&self) -> &PluginMemory {
+        &self.memory
     }
 
     /// Whether the machine code of the component with this digest is there, so that it need not be compiled.
@@ -321,7 +320,7 @@ impl Loader {
     /// # Errors
     /// [`NotLoaded`]. What the source had before goes on.
     pub async fn load(&self, id: &SourceId, bytes: Vec<u8>, settings: PluginSettings) -> Result<(), NotLoaded> {
-        let result = match self.prepare(bytes, settings).await {
+        let result = match self.prepare(id, bytes, settings).await {
             Ok(prepared) => self.install(id, LoadedVersions::one(prepared)),
             Err(why) => Err(why),
         };
@@ -331,11 +330,16 @@ impl Loader {
         result
     }
 
-    /// Judges and compiles a component. It is not at work yet.
+    /// Judges and compiles a component of this source. It is not at work yet.
     ///
     /// # Errors
     /// [`NotLoaded`].
-    pub async fn prepare(&self, bytes: impl Into<Arc<[u8]>>, settings: PluginSettings) -> Result<Prepared, NotLoaded> {
+    pub async fn prepare(
+        &self,
+        id: &SourceId,
+        bytes: impl Into<Arc<[u8]>>,
+        settings: PluginSettings,
+    ) -> Result<Prepared, NotLoaded> {
         let bytes = bytes.into();
         let declaration = Declaration::read(&bytes).map_err(LoadError::Manifest)?;
         if let Declaration::Fixed(manifest) = &declaration {
@@ -343,12 +347,14 @@ impl Loader {
             settings.grants.check(manifest)?;
             self.check_config(manifest, &settings)?;
         }
+        // Before it is compiled: what has no room costs nothing either, and leaves nothing that looks as if it had worked before.
+        let kept = self.memory.take(id, bytes.len())?;
         let limits = settings.limits.of_calls(self.engine.limits().clone());
         let loaded = self.engine.load_configured(bytes, limits, settings.config.as_deref()).await;
         let plugin = loaded.map_err(|error| of_load(declaration.version(), error))?;
         // What is made of a configuration is known by now only.
         settings.grants.check(plugin.manifest())?;
-        Ok(Prepared::new(plugin, settings))
+        Ok(Prepared::new(plugin, settings, Arc::new(kept)))
     }
 
     /// What is loaded already, as is said of it now.
@@ -360,7 +366,7 @@ impl Loader {
             true => {
                 let plugin = self.engine.reconfigured(&loaded.plugin, settings.config.as_deref()).await;
                 let plugin = plugin.map_err(|error| of_load(loaded.version(), error))?;
-                Some(Prepared::new(plugin, settings.clone()))
+                Some(Prepared::new(plugin, settings.clone(), loaded.kept.clone()))
             }
             false => None,
         };
@@ -373,7 +379,7 @@ impl Loader {
     /// The same component under these settings, which it is allowed to have.
     fn with_settings(&self, loaded: &Prepared, settings: &PluginSettings) -> Prepared {
         let limits = settings.limits.of_calls(self.engine.limits().clone());
-        Prepared::new(self.engine.limited(&loaded.plugin, limits), settings.clone())
+        Prepared::new(self.engine.limited(&loaded.plugin, limits), settings.clone(), loaded.kept.clone())
     }
 
     /// Installs what is prepared in the place of what the source had before.

@@ -237,7 +237,7 @@ impl Looker {
         let known = self.known(look, &component.digest).filter(|known| known.has_settings(&look.settings));
         let prepared = match known {
             Some(known) => known,
-            None => match self.loader.prepare(component.bytes.clone(), look.settings.clone()).await {
+            None => match self.loader.prepare(&look.id(), component.bytes.clone(), look.settings.clone()).await {
                 Ok(prepared) => Arc::new(prepared),
                 Err(why) => return Found::NotLoaded { digest: component.digest, why },
             },
@@ -364,7 +364,7 @@ impl Looker {
             Some(known) if known.has_settings(settings) => return Ok(Some(known)),
             Some(known) => self.loader.settled(&known, settings).await?,
             None => match self.contents.read_kept_as(&look.plugin.spec, digest, self.work(digest)).await {
-                Some(component) => self.loader.prepare(component.bytes, settings.clone()).await?,
+                Some(component) => self.loader.prepare(&look.id(), component.bytes, settings.clone()).await?,
                 None => return Ok(None),
             },
         };
@@ -386,7 +386,7 @@ impl Looker {
         match self.contents.read_from(&look.plugin.spec, source, digest).await {
             Ok(component) => {
                 self.contents.keep(&component);
-                Ok(Ok(Arc::new(self.loader.prepare(component.bytes, settings.clone()).await?)))
+                Ok(Ok(Arc::new(self.loader.prepare(&look.id(), component.bytes, settings.clone()).await?)))
             }
             Err(NoComponent { why, .. }) => Ok(Err(Some(why))),
         }

@@ -16,6 +16,7 @@
 //! - The version at work goes on, whatever becomes of its source, until the `Plugin` is deleted, suspended or no longer grants what it asks
 //!   for. With `rollout`, a host that starts goes on with it, too.
 //! - A `Plugin` that names a digest never leads to another component.
+//! - One for which there is no memory takes none from those that are at work, and is tried again once there is.
 //! - Of several `Plugin`s for one kind the oldest is at work, on every host and in whatever order they load.
 //! - A host that may not write loads plugins like any other, to take over at once. It writes no status. Where hosts share the work, that is
 //!   so for each `Plugin`.
@@ -33,6 +34,7 @@ mod candidate;
 mod changes;
 pub(in crate::source) mod config_digest;
 mod content;
+mod crowded;
 mod declared;
 mod digest_text;
 mod finalizers;
@@ -125,6 +127,8 @@ pub struct PluginObjects {
     known: BTreeMap<String, Known>,
     /// Those that another plugin keeps from work.
     blocked: BTreeMap<String, Blocked>,
+    /// Those for which there is no memory, and how many bytes they would keep.
+    crowded: BTreeMap<String, usize>,
     /// New versions that are not tried yet.
     to_try: BTreeMap<String, Arc<Prepared>>,
     /// What was seen of canaries last.
@@ -184,6 +188,7 @@ impl PluginObjects {
             plugins: BTreeMap::new(),
             known: BTreeMap::new(),
             blocked: BTreeMap::new(),
+            crowded: BTreeMap::new(),
             to_try: BTreeMap::new(),
             glances: BTreeMap::new(),
             held: BTreeMap::new(),
@@ -263,6 +268,9 @@ impl PluginObjects {
         for name in gone {
             self.remove(&name);
         }
+        if self.starting.as_ref().is_some_and(|starting| starting.left.is_none()) {
+            self.expect_those_of_before(plugins.iter().map(|plugin| &**plugin));
+        }
         if let Some(starting) = &mut self.starting {
             starting.left.get_or_insert(found);
         }
@@ -300,6 +308,7 @@ impl PluginObjects {
         self.plugins.remove(name);
         self.known.remove(name);
         self.blocked.remove(name);
+        self.crowded.remove(name);
         self.to_try.remove(name);
         self.glances.remove(name);
         self.held.remove(name);
@@ -311,6 +320,7 @@ impl PluginObjects {
         self.looker.loader.host().metrics().new_versions.forget(name);
         self.looked_at(name);
         self.looker.loader.remove(&SourceId::Object(name.to_owned()));
+        self.looker.loader.memory().looked_at(&SourceId::Object(name.to_owned()));
         let gone = name.to_owned();
         withdraw_decorators(self.looker.loader.host(), move |name| name == gone);
         self.look_at_freed();
@@ -396,7 +406,11 @@ impl PluginObjects {
             return self.look_at(name, Due::Source);
         }
         let now = Instant::now();
-        self.blocked.remove(name);
+        // Where its tag is what it was, what keeps it from work is so, too.
+        if !matches!(looked.found, Found::Unchanged) {
+            self.blocked.remove(name);
+            self.crowded.remove(name);
+        }
         // What cannot be read or loaded changes nothing about a version that is being tried, or was.
         let mut rollout = match self.known.get(name) {
             Some(known) => known.rollout.clone(),
@@ -445,6 +459,7 @@ impl PluginObjects {
             }
             Found::NotLoaded { digest, why } => {
                 miss = Some(Miss::not_loaded(&digest, &why));
+                self.note_crowded(name, &why);
                 self.not_loaded(name, &why)
             }
         };
@@ -455,6 +470,7 @@ impl PluginObjects {
         if let (Load::Failed(_), Some(before)) = (&load, looked.worked_before) {
             self.go_on_with(&plugin, &before, rollout.as_ref());
         }
+        self.looker.loader.memory().looked_at(&SourceId::Object(name.to_owned()));
         let load = self.restrict(&plugin, load);
         let (is_loaded, before) = (load == Load::Loaded, self.known.get(name));
         let mut known = Known::new(looked.plugin, load, now, before);

@@ -45,6 +45,7 @@ impl PluginObjects {
         for name in freed {
             self.look_at(&name, Due::Source);
         }
+        self.look_at_crowded();
     }
 
     /// What is another number once something has changed for those who wait for another plugin.

@@ -73,6 +73,11 @@ impl Contents {
         self.judge(spec, kept).await.ok()
     }
 
+    /// The size of the component with this digest, hexadecimal digits, if it is kept.
+    pub fn kept_size(&self, digest: &str) -> Option<usize> {
+        usize::try_from(self.kept.size(&digest_text::text(digest))?).ok()
+    }
+
     /// The component with this digest, hexadecimal digits, if it is kept and still counts for a `Plugin` that names another one or none.
     pub async fn read_kept_as(&self, spec: &PluginSpec, digest: &str, work: Work) -> Option<Component> {
         self.read_kept(&PluginSpec { digest: Some(digest_text::text(digest)), ..spec.clone() }, work).await
