@@ -95,7 +95,7 @@ impl ObjectText {
     }
 
     /// How many bytes the whole text has.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         match &self.0 {
             Form::Plain(plain) => plain.text.len(),
             Form::Packed(packed) => packed.len(),
