@@ -12,10 +12,9 @@ use kube::{
     api::DynamicObject,
     runtime::watcher::{self, watch_object},
 };
-use pilothouse_bench::setting;
+use pilothouse_bench::{has_host, setting};
 use pilothouse_control_plane::Parts;
 use pilothouse_tests::{
-    artifacts,
     cluster::{Cluster, Namespace},
     dev_loop::DevLoop,
     languages::Language,
@@ -24,12 +23,7 @@ use pilothouse_tests::{
 use serde_json::json;
 
 fn main() -> Result<()> {
-    // `cargo test --benches` only asks whether it can be run.
-    if !std::env::args().any(|argument| argument == "--bench") {
-        return Ok(());
-    }
-    if let Err(missing) = artifacts::host_binary() {
-        eprintln!("dev: left out; `make bench-dev` runs it: {missing:#}");
+    if !has_host("dev") {
         return Ok(());
     }
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(run(setting("DEV_REPEATS", 5)))

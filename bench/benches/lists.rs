@@ -13,6 +13,7 @@ use kube::{
     api::{ListParams, ObjectList, PostParams, Request, WatchEvent, WatchParams},
 };
 use pilothouse_bench::{
+    is_asked_for,
     process::{cpu, memory},
     setting,
     table::{Measured, Table},
@@ -67,8 +68,7 @@ impl Way {
 }
 
 fn main() -> Result<()> {
-    // `cargo test --benches` only asks whether it can be run.
-    if !std::env::args().any(|argument| argument == "--bench") {
+    if !is_asked_for() {
         return Ok(());
     }
     let (objects, rounds) = (setting("LISTS_OBJECTS", 20_000), setting("LISTS_ROUNDS", 5));

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use futures::{StreamExt, TryStreamExt, stream};
-use pilothouse_bench::{process::cpu, setting};
+use pilothouse_bench::{is_asked_for, process::cpu, setting};
 use pilothouse_control_plane::Parts;
 use pilothouse_tests::{
     artifacts,
@@ -44,8 +44,7 @@ const GROWTH_MILLIS: f64 = 0.2;
 const REPEATS: usize = 5;
 
 fn main() -> Result<()> {
-    // `cargo test --benches` only asks whether it can be run.
-    if !std::env::args().any(|argument| argument == "--bench") {
+    if !is_asked_for() {
         return Ok(());
     }
     if std::env::var_os("PILOTHOUSE_BIN").is_none() {

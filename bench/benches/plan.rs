@@ -11,7 +11,7 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 use futures::{StreamExt, TryStreamExt, stream};
-use pilothouse_bench::setting;
+use pilothouse_bench::{has_host, setting};
 use pilothouse_control_plane::Parts;
 use pilothouse_tests::{
     artifacts,
@@ -31,12 +31,7 @@ const PARALLEL: usize = 16;
 const CHANGES: i32 = 2;
 
 fn main() -> Result<()> {
-    // `cargo test --benches` only asks whether it can be run.
-    if !std::env::args().any(|argument| argument == "--bench") {
-        return Ok(());
-    }
-    if let Err(missing) = artifacts::host_binary() {
-        eprintln!("plan: left out; `make bench-plan` runs it: {missing:#}");
+    if !has_host("plan") {
         return Ok(());
     }
     let (objects, repeats) = (setting("PLAN_OBJECTS", LIMIT.1), setting("PLAN_REPEATS", 3));

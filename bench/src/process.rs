@@ -6,6 +6,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
+pub use pilothouse_tests::process::memory;
 use pilothouse_tests::wait::{Look, eventually};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::time::sleep;
@@ -109,17 +110,4 @@ pub fn cpu(pid: u32) -> Result<f64> {
     let fields: Vec<_> = stat.rsplit_once(") ").context("a malformed stat")?.1.split(' ').collect();
     let ticks = |field: usize| anyhow::Ok(fields.get(field).context("no such field")?.parse::<f64>()?);
     Ok((ticks(11)? + ticks(12)?) / TICKS)
-}
-
-/// The memory of a process, and the most it had, in MiB.
-///
-/// # Errors
-/// It is gone.
-pub fn memory(pid: u32) -> Result<(f64, f64)> {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let field = |name: &str| {
-        let line = status.lines().find_map(|line| line.strip_prefix(name)).context("no such field")?;
-        anyhow::Ok(line.trim_start_matches(':').trim().trim_end_matches(" kB").parse::<f64>()? / 1024.0)
-    };
-    Ok((field("VmRSS")?, field("VmHWM")?))
 }

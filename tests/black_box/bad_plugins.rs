@@ -7,6 +7,7 @@ use anyhow::{Context, Result, ensure};
 use pilothouse_tests::{
     bad_plugins::{Bad, BadPlugins},
     cluster::{PATIENCE, condition},
+    process::memory,
     wait::{Look, eventually},
 };
 use serde_json::{Value, json};
@@ -17,9 +18,9 @@ use crate::{
     test_env::{TestEnv, is_ready},
 };
 
-/// What the host may have more than before, after all that: far less than one of the large components, so none is kept. What it really has
+/// What the host may have more than before, after all that, in MiB: far less than one of the large components, so none is kept. What it really has
 /// is printed.
-const GROWTH: usize = 40 << 20;
+const GROWTH: f64 = 40.0;
 
 /// Those that another plugin keeps from work.
 const CONFLICTS: [&str; 3] = ["takes-kind", "takes-kind-in-another-version", "takes-name"];
@@ -59,11 +60,11 @@ async fn every_kind_of_bad_plugin_is_reported_and_harms_nobody(env: &mut TestEnv
     let object = env.namespace.get("Plugin", "web").await?.context("no Plugin")?;
     ensure!(is_ready(&object) && object["status"]["version"] == "0.1.0", "the good one was disturbed: {object}");
     eventually(PATIENCE + Duration::from_secs(30), "the host to have its memory back", async || {
-        let more = resident(env)?.saturating_sub(before);
-        Ok(Look::of(more <= GROWTH, format!("{} KiB more than the {} KiB before", more >> 10, before >> 10)))
+        let more = resident(env)? - before;
+        Ok(Look::of(more <= GROWTH, format!("{more:.1} MiB more than the {before:.1} before")))
     })
     .await?;
-    println!("{} bad plugins; the host had {} KiB, and has {} KiB", bad.len(), before >> 10, resident(env)? >> 10);
+    println!("{} bad plugins; the host had {before:.1} MiB, and has {:.1}", bad.len(), resident(env)?);
     Ok(())
 }
 
@@ -78,10 +79,7 @@ async fn judge(env: &TestEnv, Bad { name, reason, words, .. }: &Bad) -> Result<(
     Ok(())
 }
 
-/// The bytes of memory that the host has at the moment.
-fn resident(env: &TestEnv) -> Result<usize> {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", env.host.pid()?))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
-    let kibibytes: usize = line.split_whitespace().next().context("no number")?.parse()?;
-    Ok(kibibytes << 10)
+/// The memory that the host has at the moment, in MiB.
+fn resident(env: &TestEnv) -> Result<f64> {
+    Ok(memory(env.host.pid()?)?.0)
 }

@@ -5,12 +5,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use pilothouse_tests::{
     cgroup::Cgroup,
+    process::memory,
     wait::{Look, eventually},
 };
 use serde_json::json;
 
 use crate::{
-    suite::{Suite, timed},
+    suite::{Suite, Weight},
     test_env::{TestEnv, app, misbehaver},
 };
 
@@ -21,16 +22,13 @@ const CONTAINER: usize = 512 << 20;
 const GREEDY: usize = 48;
 
 pub fn register(suite: &mut Suite) {
-    if Cgroup::is_possible() {
-        // Alone: it takes all the processors that it can get, too.
-        timed!(suite, greedy_plugins_do_not_end_the_host);
-    } else {
-        suite.ignored(
-            module_path!(),
-            "greedy_plugins_do_not_end_the_host",
-            "this machine has no control groups to limit memory with",
-        );
-    }
+    // Alone: it takes all the processors that it can get, too.
+    suite.in_container(
+        module_path!(),
+        stringify!(greedy_plugins_do_not_end_the_host),
+        Weight::Alone,
+        greedy_plugins_do_not_end_the_host,
+    );
 }
 
 async fn greedy_plugins_do_not_end_the_host(env: &mut TestEnv) -> Result<()> {
@@ -58,9 +56,7 @@ async fn greedy_plugins_do_not_end_the_host(env: &mut TestEnv) -> Result<()> {
     .await?;
     println!("a change of a neighbour took {slowest:?} at most, of {turn}");
     let pid = env.host.pid()?;
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let peak = status.lines().find(|line| line.starts_with("VmHWM")).unwrap_or_default();
-    println!("the host had {peak} at most");
+    println!("the host had {:.0} MiB at most", memory(pid)?.1);
     ensure!(env.host.pid()? == pid, "the host was started again");
     env.host.stop().await
 }

@@ -113,7 +113,6 @@ async fn a_secret_that_nobody_looks_up_is_not_in_the_hosts_memory(env: &mut Test
     Ok(())
 }
 
-/// A word as it is in the data of a Secret, which is base64.
 /// A word that is nowhere else, and is valid base64. No letter comes twice: where an object has what another text has as well, the host keeps it
 /// once, so the word would not be in one piece.
 fn word() -> String {

@@ -9,6 +9,7 @@ use pilothouse_tests::{
     cgroup::Cgroup,
     cluster::condition,
     copies::copy,
+    process::memory,
     registry::Registry,
     wait::{Look, eventually},
 };
@@ -18,7 +19,7 @@ use crate::{
     copies,
     plugin_objects::{install_crds, next, plugin, plugin_object, store, text, works},
     registries::{push, source},
-    suite::{Suite, tests},
+    suite::{Suite, Weight, tests},
     test_env::{TestEnv, is_ready},
 };
 
@@ -38,15 +39,12 @@ pub fn register(suite: &mut Suite) {
         a_plugin_for_which_there_is_no_memory_waits_until_another_goes,
         a_host_that_starts_serves_first_what_it_served_before,
     );
-    if Cgroup::is_possible() {
-        tests!(suite, many_small_plugins_do_not_end_the_host);
-    } else {
-        suite.ignored(
-            module_path!(),
-            "many_small_plugins_do_not_end_the_host",
-            "this machine has no control groups to limit memory with",
-        );
-    }
+    suite.in_container(
+        module_path!(),
+        stringify!(many_small_plugins_do_not_end_the_host),
+        Weight::Light,
+        many_small_plugins_do_not_end_the_host,
+    );
 }
 
 async fn a_plugin_for_which_there_is_no_memory_waits_until_another_goes(env: &mut TestEnv) -> Result<()> {
@@ -139,9 +137,8 @@ async fn many_small_plugins_do_not_end_the_host(env: &mut TestEnv) -> Result<()>
     let served = told(&env.host.log(), loaded);
     ensure!((10..MANY).contains(&served), "{served} of {MANY} are loaded");
     let pid = env.host.pid()?;
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let memory: Vec<_> = status.lines().filter(|line| line.starts_with("VmHWM") || line.starts_with("VmRSS")).collect();
-    println!("{served} plugins are loaded, and the host has {memory:?}");
+    let (now, most) = memory(pid)?;
+    println!("{served} plugins are loaded, and the host has {now:.0} MiB, and had {most:.0} at most");
 
     // What has room once others are gone is loaded, and a host that starts has the same ones.
     let is_loaded = |log: &str, number: usize| {

@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context, Result, anyhow};
 use libtest_mimic::{Arguments, Failed, Trial};
-use pilothouse_tests::{cluster::Cluster, languages::Language};
+use pilothouse_tests::{cgroup::Cgroup, cluster::Cluster, languages::Language};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::test_env::TestEnv;
@@ -135,6 +135,18 @@ impl Suite {
             self.test(module, &name, Weight::Heavy, test);
         } else {
             self.ignored(module, &name, "its tools are missing; see scripts/languages.sh");
+        }
+    }
+
+    /// Adds a test whose host runs in a container. Where there can be none, it is shown as ignored.
+    pub fn in_container<F>(&mut self, module: &str, name: &str, weight: Weight, test: F)
+    where
+        F: AsyncFnOnce(&mut TestEnv) -> Result<()> + Send + 'static,
+    {
+        if Cgroup::is_possible() {
+            self.test(module, name, weight, test);
+        } else {
+            self.ignored(module, name, "this machine has no control groups to limit memory with");
         }
     }
 

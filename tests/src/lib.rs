@@ -38,6 +38,7 @@ mod page_blocks;
 #[cfg(test)]
 mod pages;
 pub mod pod;
+pub mod process;
 pub mod process_group;
 pub mod project;
 pub mod prometheus;

@@ -17,6 +17,7 @@ mod variant;
 
 use anyhow::{Result, ensure};
 use pilothouse_bench::{
+    is_asked_for,
     limits::{self, Bound, Limit},
     setting,
     table::Table,
@@ -28,8 +29,7 @@ use crate::phases::Plan;
 const KIB_EACH: f64 = 12.0;
 
 fn main() -> Result<()> {
-    // `cargo test --benches` only asks whether it can be run.
-    if !std::env::args().any(|argument| argument == "--bench") {
+    if !is_asked_for() {
         return Ok(());
     }
     let plan = Plan {

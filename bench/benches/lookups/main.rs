@@ -7,8 +7,7 @@
 mod bench;
 
 use anyhow::Result;
-use pilothouse_bench::table::Table;
-use pilothouse_tests::artifacts;
+use pilothouse_bench::{has_host, table::Table};
 
 use crate::bench::Bench;
 
@@ -16,12 +15,7 @@ use crate::bench::Bench;
 const HOST: &str = "host";
 
 fn main() -> Result<()> {
-    // `cargo test --benches` only asks whether it can be run.
-    if !std::env::args().any(|argument| argument == "--bench") {
-        return Ok(());
-    }
-    if let Err(missing) = artifacts::host_binary() {
-        eprintln!("lookups: left out; `make bench-lookups` runs it: {missing:#}");
+    if !has_host("lookups") {
         return Ok(());
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

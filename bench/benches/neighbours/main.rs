@@ -10,11 +10,12 @@ mod greedy;
 
 use anyhow::{Result, ensure};
 use pilothouse_bench::{
+    has_host,
     limits::{self, Bound, Limit},
     setting,
     table::Table,
 };
-use pilothouse_tests::{artifacts, cgroup::Cgroup};
+use pilothouse_tests::cgroup::Cgroup;
 
 /// The only variant.
 const HOST: &str = "host";
@@ -29,12 +30,7 @@ const LIMITS: [Limit; 3] = [
 ];
 
 fn main() -> Result<()> {
-    // `cargo test --benches` only asks whether it can be run.
-    if !std::env::args().any(|argument| argument == "--bench") {
-        return Ok(());
-    }
-    if let Err(missing) = artifacts::host_binary() {
-        eprintln!("neighbours: left out; `make bench-neighbours` runs it: {missing:#}");
+    if !has_host("neighbours") {
         return Ok(());
     }
     ensure!(Cgroup::is_possible(), "this machine has no control groups to limit memory with");

@@ -10,11 +10,11 @@ mod links;
 
 use anyhow::{Result, ensure};
 use pilothouse_bench::{
+    has_host,
     limits::{self, Bound, Limit},
     setting,
     table::Table,
 };
-use pilothouse_tests::artifacts;
 
 use crate::chain::Chain;
 
@@ -28,12 +28,7 @@ const LIMITS: [Limit; 2] = [
 ];
 
 fn main() -> Result<()> {
-    // `cargo test --benches` only asks whether it can be run.
-    if !std::env::args().any(|argument| argument == "--bench") {
-        return Ok(());
-    }
-    if let Err(missing) = artifacts::host_binary() {
-        eprintln!("operators: left out; `make bench-operators` runs it: {missing:#}");
+    if !has_host("operators") {
         return Ok(());
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

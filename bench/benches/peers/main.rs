@@ -12,6 +12,7 @@ use std::{path::Path, process::Command};
 
 use anyhow::{Result, ensure};
 use pilothouse_bench::{
+    is_asked_for,
     limits::{self, Bound, Limit},
     setting,
     table::Table,
@@ -40,8 +41,7 @@ const fn ratio(row: &'static str, most: f64) -> Limit {
 }
 
 fn main() -> Result<()> {
-    // `cargo test --benches` only asks whether it can be run.
-    if !std::env::args().any(|argument| argument == "--bench") {
+    if !is_asked_for() {
         return Ok(());
     }
     let Some(peer) = std::env::var_os("PEER_BIN") else {

@@ -9,8 +9,7 @@ mod bench;
 mod start;
 
 use anyhow::Result;
-use pilothouse_bench::{setting, table::Table};
-use pilothouse_tests::artifacts;
+use pilothouse_bench::{has_host, setting, table::Table};
 
 use crate::bench::Bench;
 
@@ -18,12 +17,7 @@ use crate::bench::Bench;
 const HOST: &str = "host";
 
 fn main() -> Result<()> {
-    // `cargo test --benches` only asks whether it can be run.
-    if !std::env::args().any(|argument| argument == "--bench") {
-        return Ok(());
-    }
-    if let Err(missing) = artifacts::host_binary() {
-        eprintln!("plugins: left out; `make bench-plugins` runs it: {missing:#}");
+    if !has_host("plugins") {
         return Ok(());
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

@@ -10,6 +10,7 @@ use std::{sync::Arc, time::Instant};
 
 use anyhow::{Context, Result};
 use pilothouse_bench::{
+    is_asked_for,
     native::Native,
     setting,
     table::{Measured, Table},
@@ -41,8 +42,7 @@ const SUBJECTS: [Subject; 2] = [
 ];
 
 fn main() -> Result<()> {
-    // `cargo test --benches` only asks whether it can be run.
-    if !std::env::args().any(|argument| argument == "--bench") {
+    if !is_asked_for() {
         return Ok(());
     }
     let (objects, rounds) = (setting("SATURATION_OBJECTS", 5_000), setting("SATURATION_ROUNDS", 3));

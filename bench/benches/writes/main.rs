@@ -13,6 +13,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use kube::Client;
 use pilothouse_bench::{
+    is_asked_for,
     process::cpu,
     setting,
     table::{Measured, Table},
@@ -44,8 +45,7 @@ struct Servers {
 }
 
 fn main() -> Result<()> {
-    // `cargo test --benches` only asks whether it can be run.
-    if !std::env::args().any(|argument| argument == "--bench") {
+    if !is_asked_for() {
         return Ok(());
     }
     let plan = Plan {

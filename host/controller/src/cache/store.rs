@@ -297,7 +297,10 @@ impl Holder for Store {
 
 /// An object for one who reads its text several times.
 fn unpacked(object: Arc<Object>) -> Arc<Object> {
-    object.text.unpacked().map_or_else(|| object.clone(), |text| Arc::new(object.with_text(text)))
+    match object.text.unpacked() {
+        Some(text) => Arc::new(object.with_text(text)),
+        None => object,
+    }
 }
 
 impl Inner {
