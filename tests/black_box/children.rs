@@ -186,9 +186,9 @@ async fn more_replicas_reach_the_deployment(env: &mut TestEnv) -> Result<()> {
     Ok(())
 }
 
-/// In a child and in the status. An apply is read as YAML, a merge patch is not.
+/// In a child and in the status. An apply is read as YAML, a merge patch is not. Beside what YAML takes for a line break it drops spaces.
 async fn characters_that_yaml_does_not_have_reach_the_cluster(env: &mut TestEnv) -> Result<()> {
-    const TEXT: &str = "\u{7f}a\u{85}b\u{90}c\u{ffff}";
+    const TEXT: &str = "\u{7f}a\u{85}b\u{90}c\u{ffff} \u{2028} d\u{2029} e";
     env.start(&["scripted"]).await?;
     env.namespace.apply(answering("object", json!({}))).await?;
     env.namespace.until("Scripted", "object", "to be ready", is_ready).await?;

@@ -1,5 +1,6 @@
 //! The body of a server-side apply. The API server reads it as YAML, of which JSON is a part but for some characters: those that YAML allows
-//! in no text (YAML 1.2, 5.1) are escaped, as JSON may do with any. Sends nothing.
+//! in no text (YAML 1.2, 5.1), and its line breaks (YAML 1.1, 4.1.4), beside which it drops spaces, are escaped, as JSON may do with any. Sends
+//! nothing.
 
 use kube::api::Patch;
 use serde::Serialize;
@@ -15,7 +16,7 @@ pub(crate) fn apply_patch<T: Serialize>(body: &T) -> Result<Patch<Box<RawValue>>
 
 fn as_yaml<T: Serialize>(body: &T) -> serde_json::Result<Box<RawValue>> {
     let json = to_raw_value(body)?;
-    match json.get().contains(is_none_of_yaml) {
+    match json.get().contains(is_other_in_yaml) {
         false => Ok(json),
         true => RawValue::from_string(escaped(json.get())),
     }
@@ -25,7 +26,7 @@ fn as_yaml<T: Serialize>(body: &T) -> serde_json::Result<Box<RawValue>> {
 fn escaped(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for character in json.chars() {
-        if is_none_of_yaml(character) {
+        if is_other_in_yaml(character) {
             text.push_str(&format!("\\u{:04x}", u32::from(character)));
         } else {
             text.push(character);
@@ -34,9 +35,9 @@ fn escaped(json: &str) -> String {
     text
 }
 
-/// Whether YAML allows a character in no text. JSON escapes what is below U+0020 in any case.
-fn is_none_of_yaml(character: char) -> bool {
-    matches!(character, '\u{7f}'..='\u{9f}' | '\u{fffe}' | '\u{ffff}')
+/// Whether YAML allows a character in no text, or takes it for a line break. JSON escapes what is below U+0020 in any case.
+fn is_other_in_yaml(character: char) -> bool {
+    matches!(character, '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{fffe}' | '\u{ffff}')
 }
 
 #[cfg(test)]
@@ -55,6 +56,9 @@ mod tests {
             ('\u{9f}', r#""\u009f""#),
             ('\u{a0}', "\"\u{a0}\""),
             ('ä', "\"ä\""),
+            ('\u{2027}', "\"\u{2027}\""),
+            ('\u{2028}', r#""\u2028""#),
+            ('\u{2029}', r#""\u2029""#),
             ('\u{ffff}', r#""\uffff""#),
             ('🦀', "\"🦀\""),
             ('"', r#""\"""#),
