@@ -59,12 +59,12 @@ impl SharedStates {
         self.like.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Packs what comes later beside the text of this object, if that has more than the one before: others have more as well by now, such as a
-    /// status.
+    /// Packs what comes later beside the text of this object, if that has a quarter more than the one before: others have more as well by now,
+    /// such as a status. What is packed beside an earlier text keeps that in memory, so there must be few of them: twenty-odd at most.
     fn take_for_like(&self, object: &Object) {
         let text = object.text.read();
         let mut like = self.like.lock().unwrap_or_else(PoisonError::into_inner);
-        if like.len() < text.len() && text.len() <= MOST_LIKE {
+        if like.len() + like.len() / 4 < text.len() && text.len() <= MOST_LIKE {
             *like = text.into();
         }
     }
@@ -80,10 +80,12 @@ impl SharedStates {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use serde_json::json;
 
     use super::*;
-    use crate::object_text::put_together;
+    use crate::object_text::{ObjectText, put_together};
 
     #[derive(Debug)]
     struct One(Arc<Object>);
@@ -136,6 +138,20 @@ mod tests {
         assert!(packed(object("b", 0)) > Some(10), "it is like the one before");
         assert!(packed(object("a", 90)) < Some(3), "a status is new");
         assert!(packed(object("b", 90)) > Some(10) && packed(object("c", 0)) > Some(10));
+    }
+
+    #[test]
+    fn texts_that_grow_and_grow_leave_few_earlier_ones_in_memory() {
+        let states = SharedStates::default();
+        let mut random = fastrand::Rng::with_seed(1);
+        let mut beside = BTreeSet::new();
+        for length in (300..MOST_LIKE).step_by(10) {
+            let noise: String = (0..length).map(|_| random.alphanumeric()).collect();
+            let text = ObjectText::from(format!("{{\"noise\":\"{noise}\"}}").as_str());
+            states.pack(&Object { text, ..Object::sample("ns", "a") });
+            beside.insert(states.like().len());
+        }
+        assert!((10..25).contains(&beside.len()), "{beside:?}");
     }
 
     /// Of these nothing comes again within a text.
