@@ -58,6 +58,10 @@ async fn a_plugin_for_which_there_is_no_memory_waits_until_another_goes(env: &mu
         ensure!(message.contains(words), "it does not say '{words}': {message}");
     }
     ensure!(object["status"]["version"].is_null(), "it is at work: {object}");
+    let metrics = env.metrics().await?;
+    let used = metrics.sum("pilothouse_plugin_memory_bytes", &[]);
+    let limit = metrics.sum("pilothouse_plugin_memory_limit_bytes", &[]);
+    ensure!(limit == f64::from(3 << 20) && used > limit / 2.0 && used <= limit, "{used} of {limit} bytes are used");
 
     // From a registry as well.
     let registry = Registry::start(false).await?;

@@ -27,6 +27,9 @@ const NAMESPACES: [&str; 3] = ["123", "on", "null"];
 /// Cut to 40 characters, it ends with two dashes.
 const LONG: &str = "abcdefghijabcdefghijabcdefghijabcdefgh--pilothouse";
 
+/// What calls, and plugins between them, may have.
+const MEMORY: &str = "callMemoryMebibytes=1000000,pluginMemoryMebibytes=2000000";
+
 /// A claim that is made for each Pod.
 const CLAIM_OF_ITS_OWN: &str = r#"cache={"ephemeral": {"volumeClaimTemplate": {"metadata": {"labels": {"a": "b"}}, "spec":
     {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}}}"#;
@@ -92,7 +95,7 @@ async fn the_api_server_takes_odd_values(env: &mut TestEnv) -> Result<()> {
         ("pilothouse", ["--set-json", odd.as_str()]),
         ("pilothouse", ["--set-json", rule]),
         ("pilothouse", ["--set-json", r#"podAnnotations={"kubectl.kubernetes.io/default-container": "sidecar"}"#]),
-        ("pilothouse", ["--set", "callMemoryMebibytes=1000000"]),
+        ("pilothouse", ["--set", MEMORY]),
         ("pilothouse", ["--set", "priorityClassName=on,serviceAccount.name=on"]),
         ("pilothouse", ["--set-json", r#"extraArgs=["--watch-renewal=2m"]"#]),
         ("pilothouse", ["--set-json", CLAIM_OF_ITS_OWN]),
@@ -109,9 +112,11 @@ async fn the_api_server_takes_odd_values(env: &mut TestEnv) -> Result<()> {
     ] {
         is_taken(env, chart, "web", &values).await?;
     }
-    let objects = rendered("pilothouse", &["--set", "callMemoryMebibytes=1000000"]).await?;
+    let objects = rendered("pilothouse", &["--set", MEMORY]).await?;
     let arguments = pod_of(&objects)?["containers"][0]["args"].to_string();
-    ensure!(arguments.contains("--call-memory=1000000"), "{arguments}");
+    for argument in ["--call-memory=1000000", "--plugin-memory=2000000"] {
+        ensure!(arguments.contains(argument), "{argument}: {arguments}");
+    }
     Ok(())
 }
 
@@ -220,6 +225,7 @@ async fn what_is_taken_away_is_the_default_or_refused(_: &mut TestEnv) -> Result
         "dashboard.labels",
         "prometheusRule.selector",
         "callMemoryMebibytes",
+        "pluginMemoryMebibytes",
     ] {
         let objects = rendered("pilothouse", &["--set", &format!("{value}=null")]).await?;
         pod_of(&objects).with_context(|| format!("without {value}"))?;

@@ -37,6 +37,7 @@
   "--plugins" "plugins" "--plugin-objects" "plugins" "--plugin-files" "pluginFiles"
   "--leader-elect" "leaderElection" "--leader-elect-lease-name" "fullnameOverride"
   "--cache-dir" "cache" "--concurrency" "concurrency" "--resync" "resync" "--call-memory" "callMemoryMebibytes"
+  "--plugin-memory" "pluginMemoryMebibytes"
   "--log-level" "log.level" "--log-format" "log.format"
   "--watch-namespace" "watchNamespace" "--host-namespace" "the namespace of the release"
   "--health-address" "" "--metrics-address" "" -}}

@@ -48,6 +48,8 @@ pub struct Plugins {
     load_seconds: Family<PluginLabels, Histogram>,
     compile_seconds: Family<PluginLabels, Histogram>,
     load_failures: Counter,
+    kept: Gauge,
+    may_keep: Gauge,
     swaps: Family<PluginLabels, Counter>,
     drift: Family<PluginLabels, Counter>,
     rights_missing: Family<PluginLabels, Gauge>,
@@ -66,6 +68,8 @@ impl Plugins {
             load_seconds: Family::new_with_constructor(|| Histogram::new(LOAD_SECONDS)),
             compile_seconds: Family::new_with_constructor(|| Histogram::new(LOAD_SECONDS)),
             load_failures: Counter::default(),
+            kept: Gauge::default(),
+            may_keep: Gauge::default(),
             swaps: Family::default(),
             drift: Family::default(),
             rights_missing: Family::default(),
@@ -84,6 +88,10 @@ impl Plugins {
         registry.register("pilothouse_plugin_compile_seconds", compiling, plugins.compile_seconds.clone());
         let failures = "Plugins that did not load";
         registry.register("pilothouse_plugin_load_failures", failures, plugins.load_failures.clone());
+        let kept = "Memory that loaded plugins keep, called or not, estimated from their sizes";
+        registry.register("pilothouse_plugin_memory_bytes", kept, plugins.kept.clone());
+        let may_keep = "Memory that loaded plugins may keep together";
+        registry.register("pilothouse_plugin_memory_limit_bytes", may_keep, plugins.may_keep.clone());
         let swaps = "Versions that took the place of another at work";
         registry.register("pilothouse_plugin_swaps", swaps, plugins.swaps.clone());
         let drift = "Children that somebody else had changed and that were repaired";
@@ -153,6 +161,12 @@ impl Plugins {
     /// A plugin could not be loaded.
     pub fn load_failed(&self) {
         self.load_failures.inc();
+    }
+
+    /// All plugins together may keep so many bytes. Returns where to say how many they do keep.
+    pub fn may_keep(&self, bytes: usize) -> Gauge {
+        self.may_keep.set(i64::try_from(bytes).unwrap_or(i64::MAX));
+        self.kept.clone()
     }
 
     /// A plugin was called.

@@ -281,7 +281,7 @@ impl NotLoaded {
 impl Loader {
     /// A loader that has loaded nothing yet, for plugins that may keep so many bytes of memory together.
     pub fn new(engine: Engine, host: Arc<Host>, plugin_memory: usize) -> Arc<Self> {
-        let memory = PluginMemory::new(plugin_memory);
+        let memory = PluginMemory::new(plugin_memory, host.metrics().plugins.may_keep(plugin_memory));
         Arc::new(Self { engine, host, memory, loaded: Mutex::default(), changes: AtomicU64::new(0) })
     }
 

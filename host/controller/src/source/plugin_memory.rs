@@ -7,6 +7,8 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use prometheus_client::metrics::gauge::Gauge;
+
 use super::source_id::SourceId;
 
 /// What a plugin keeps, however small it is: types, tables, watches, and what is counted of it.
@@ -27,6 +29,8 @@ pub fn kept_by(component: usize) -> usize {
 pub struct PluginMemory {
     most: usize,
     state: Mutex<State>,
+    /// What all keep together, as a metric.
+    told: Gauge,
 }
 
 #[derive(Default)]
@@ -59,9 +63,9 @@ pub struct Kept {
 }
 
 impl PluginMemory {
-    /// So many bytes for all plugins together.
-    pub fn new(most: usize) -> Arc<Self> {
-        Arc::new(Self { most, state: Mutex::default() })
+    /// So many bytes for all plugins together. What they keep is told by a metric.
+    pub fn new(most: usize, told: Gauge) -> Arc<Self> {
+        Arc::new(Self { most, state: Mutex::default(), told })
     }
 
     /// Takes what a component of this size keeps.
@@ -72,6 +76,7 @@ impl PluginMemory {
         let (mut state, bytes) = (self.lock(), kept_by(component));
         self.room_for(&state, id, bytes)?;
         *state.kept.entry(id.clone()).or_default() += bytes;
+        self.tell(&state);
         Ok(Kept { memory: self.clone(), id: id.clone(), bytes })
     }
 
@@ -104,6 +109,11 @@ impl PluginMemory {
         if wanted <= left { Ok(()) } else { Err(NoRoom { wanted, left, most: self.most }) }
     }
 
+    fn tell(&self, state: &State) {
+        let kept: usize = state.kept.values().sum();
+        self.told.set(i64::try_from(kept).unwrap_or(i64::MAX));
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -118,6 +128,7 @@ impl Drop for Kept {
                 state.kept.remove(&self.id);
             }
         }
+        self.memory.tell(&state);
     }
 }
 
@@ -131,7 +142,7 @@ mod tests {
 
     #[test]
     fn plugins_share_the_memory_that_they_may_keep() {
-        let memory = PluginMemory::new(4 * BASE);
+        let memory = PluginMemory::new(4 * BASE, Gauge::default());
         let kept: Vec<_> = ["a", "b", "c", "d"].map(|name| memory.take(&id(name), 0)).into_iter().collect();
         assert!(kept.iter().all(Result::is_ok));
         let refused = memory.take(&id("e"), 2 << 20).err();
@@ -143,8 +154,21 @@ mod tests {
     }
 
     #[test]
+    fn what_plugins_keep_is_told() {
+        let told = Gauge::default();
+        let memory = PluginMemory::new(4 * BASE, told.clone());
+        let first = memory.take(&id("a"), 0).ok();
+        let second = memory.take(&id("b"), 2 << 20).ok();
+        assert_eq!(told.get(), 2 * BASE as i64 + (1 << 20));
+        drop(second);
+        assert_eq!(told.get(), BASE as i64);
+        drop(first);
+        assert_eq!(told.get(), 0);
+    }
+
+    #[test]
     fn a_plugin_that_works_gets_its_next_version_though_there_is_no_room_for_others() {
-        let memory = PluginMemory::new(4 * BASE);
+        let memory = PluginMemory::new(4 * BASE, Gauge::default());
         let kept = ["a", "b", "c", "d"].map(|name| memory.take(&id(name), 0));
         let next = memory.take(&id("a"), 0);
         assert!(next.is_ok() && !memory.has_room(&id("e"), 1));
@@ -156,7 +180,7 @@ mod tests {
 
     #[test]
     fn those_that_worked_before_the_start_come_first() {
-        let memory = PluginMemory::new(2 * BASE);
+        let memory = PluginMemory::new(2 * BASE, Gauge::default());
         for name in ["a", "b"] {
             memory.expect(id(name), 0);
         }
@@ -170,7 +194,7 @@ mod tests {
 
     #[test]
     fn a_host_that_has_less_than_before_has_those_that_fit() {
-        let memory = PluginMemory::new(4 * BASE);
+        let memory = PluginMemory::new(4 * BASE, Gauge::default());
         let names: Vec<_> = (0..9).map(|number| id(&number.to_string())).collect();
         names.iter().for_each(|id| memory.expect(id.clone(), 0));
         let kept: Vec<_> = names.iter().filter_map(|id| memory.take(id, 0).ok()).collect();
