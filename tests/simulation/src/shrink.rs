@@ -69,6 +69,8 @@ impl Shrinking<'_> {
         self.accept(History { version: Version::First, ..best })?;
         let best = self.best.clone();
         self.accept(History { ahead: [0, 0], ..best })?;
+        let best = self.best.clone();
+        self.accept(History { far: None, ..best })?;
         for (latency, lag) in [(0, 0), (1, 0), (0, 5), (1, 5)] {
             let best = self.best.clone();
             if (latency, lag) < (best.latency, best.lag) && self.accept(History { latency, lag, ..best })? {

@@ -66,6 +66,7 @@ pub fn history(seed: u64) -> History {
     let ahead = [one_of(&mut rng, &AHEAD), one_of(&mut rng, &AHEAD)];
     // Hosts that share the work need some to share.
     let apps = rng.u8(0..5) == 0 || hosts == Hosts::Sharing;
+    let far = far(seed, hosts);
     let mut drawing = Drawing { rng, hosts, scope, apps, specs: BTreeMap::new(), focus: None };
     let mut steps = vec![Timed { after: 500, step: drawing.apply() }];
     steps.extend((1..STEPS).map(|_| {
@@ -76,7 +77,14 @@ pub fn history(seed: u64) -> History {
         };
         Timed { after, step }
     }));
-    History { seed, hosts, ahead, scope, version, apps, latency, lag, steps }
+    History { seed, hosts, ahead, scope, version, apps, latency, far, lag, steps }
+}
+
+/// In half of the histories whose hosts share the work, one of them is far from the API server. With random numbers of its own, so that
+/// all other histories stay what they are.
+fn far(seed: u64, hosts: Hosts) -> Option<usize> {
+    let mut rng = Rng::with_seed(seed.rotate_left(32));
+    (hosts == Hosts::Sharing && rng.bool()).then(|| host(&mut rng, hosts))
 }
 
 /// What kind of steps a history has.

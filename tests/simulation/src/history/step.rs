@@ -285,11 +285,18 @@ pub struct History {
     pub apps: bool,
     /// How long a request and its answer take at most, in milliseconds each.
     pub latency: u32,
+    /// The host that is far from the API server: its requests and their answers take up to [`FAR`] milliseconds longer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub far: Option<usize>,
     /// How much later a watch event arrives at most, in milliseconds.
     pub lag: u32,
     /// What happens.
     pub steps: Vec<Timed>,
 }
+
+/// How much longer a request of a host that is far away takes at most, and its answer, in milliseconds each. Long enough for another
+/// host to start, and to take up work, between two requests of this one.
+pub const FAR: u32 = 200;
 
 /// How the clocks differ where a history does not say it.
 fn ahead() -> [i32; 2] {
@@ -297,6 +304,11 @@ fn ahead() -> [i32; 2] {
 }
 
 impl History {
+    /// How long a request and its answer take at most, of whichever host, in milliseconds each.
+    pub fn longest_latency(&self) -> u32 {
+        self.latency + self.far.map_or(0, |_| FAR)
+    }
+
     /// Whether nothing fails in it.
     pub fn is_ordinary(&self) -> bool {
         self.steps.iter().all(|timed| timed.step.is_ordinary())

@@ -50,7 +50,7 @@ impl Service<Request<Body>> for Endpoint {
             return std::future::pending().boxed();
         }
         network.cluster.sent(connection.id, &request);
-        let passage = network.passage(&request);
+        let passage = network.passage(connection.id.host, &request);
         carry(network, connection, request, passage).boxed()
     }
 }

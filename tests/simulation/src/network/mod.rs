@@ -27,6 +27,7 @@ pub use self::{connection::Connection, endpoint::Endpoint};
 use crate::{
     cluster::Cluster,
     fault::{Fault, RequestClass, WatchTrouble},
+    history::step::FAR,
     host_id::HostId,
     record::Record,
 };
@@ -45,6 +46,8 @@ pub struct Crash {
 pub struct Delays {
     /// How long a request and its answer take at most, in milliseconds each.
     pub latency: u32,
+    /// The host whose requests and answers take up to [`FAR`] milliseconds longer.
+    pub far: Option<usize>,
     /// How much later a watch event arrives at most, in milliseconds.
     pub lag: u32,
 }
@@ -171,7 +174,7 @@ impl Network {
         self.lock().random.u32(0..limit.max(1))
     }
 
-    fn passage<B>(&self, request: &http::Request<B>) -> Passage {
+    fn passage<B>(&self, host: usize, request: &http::Request<B>) -> Passage {
         let mut state = self.lock();
         let mut fault = None;
         state.faults.retain_mut(|(class, skip, waiting)| {
@@ -185,7 +188,7 @@ impl Network {
             fault = Some(*waiting);
             false
         });
-        let latency = state.delays.latency;
+        let latency = state.delays.latency + if state.delays.far == Some(host) { FAR } else { 0 };
         let mut delay = || Duration::from_millis(state.random.u32(0..=latency).into());
         Passage { before: delay(), fault, after: delay() }
     }

@@ -111,7 +111,7 @@ impl World {
         }
         let (crashes, crashed) = mpsc::unbounded_channel();
         let (ended, ends) = mpsc::unbounded_channel();
-        let delays = Delays { latency: history.latency, lag: history.lag };
+        let delays = Delays { latency: history.latency, far: history.far, lag: history.lag };
         let network = Network::new(cluster.clone(), record.clone(), history.seed, delays, crashes);
         let surroundings = Surroundings {
             network: network.clone(),
@@ -136,7 +136,7 @@ impl World {
         let (version, latest, apps) = (Some(history.version), history.version, history.apps);
         let state = State { version, latest, slots, apps, ready_is_watched: false };
         let users = Users::new(cluster.clone(), writes.clone(), time, history.scope);
-        let patience = patience(history.latency, history.lag);
+        let patience = patience(history.longest_latency(), history.lag);
         let state = Mutex::new(state);
         let world = Arc::new(Self { cluster, network, writes, users, patience, record, surroundings, state });
         tokio::spawn(world.clone().follow_crashes(crashed));
