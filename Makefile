@@ -49,6 +49,11 @@ test-all: ## The same, with all points at which the host can crash, and more ran
 keda: programs plugins ## Run the tests with KEDA's own operator, which takes minutes to build the first time (needs Go)
 	@PILOTHOUSE_TEST_ALL=1 cargo test --locked --workspace --test black_box -- llm::keda::
 
+.PHONY: frameworks
+frameworks: programs plugins ## Run the tests of training jobs, those with real TensorFlow, JAX and PyTorch 1.12 too, which are 1.2 GB to fetch the first time
+	@scripts/torch.sh && scripts/openmpi.sh && scripts/frameworks.sh
+	@cargo test --locked --workspace --test black_box -- training_job::
+
 .PHONY: constrained-impersonation
 constrained-impersonation: programs plugins ## Run the tests with the API server of a newer Kubernetes, which takes ten minutes to build the first time (needs Go)
 	@PILOTHOUSE_TEST_ALL=1 cargo test --locked --workspace --test black_box -- constrained_impersonation::

@@ -76,6 +76,14 @@ macro_rules! heavy {
 }
 pub(crate) use heavy;
 
+/// Registers heavy tests that need something which a machine may lack. Where it is missing, they are shown as ignored.
+macro_rules! heavy_with {
+    ($suite:expr, $needed:expr, $($test:ident),+ $(,)?) => {
+        $($suite.needing(&$needed, module_path!(), stringify!($test), $test);)+
+    };
+}
+pub(crate) use heavy_with;
+
 /// Registers tests that measure how long something takes. Each of them runs alone.
 macro_rules! timed {
     ($suite:expr, $($test:ident),+ $(,)?) => {
@@ -135,6 +143,17 @@ impl Suite {
             self.test(module, &name, Weight::Heavy, test);
         } else {
             self.ignored(module, &name, "its tools are missing; see scripts/languages.sh");
+        }
+    }
+
+    /// Adds a heavy test that needs what was looked for. Where that failed, it is shown as ignored.
+    pub fn needing<T, F>(&mut self, needed: &Result<T>, module: &str, name: &str, test: F)
+    where
+        F: AsyncFnOnce(&mut TestEnv) -> Result<()> + Send + 'static,
+    {
+        match needed {
+            Ok(_) => self.test(module, name, Weight::Heavy, test),
+            Err(missing) => self.ignored(module, name, &format!("{missing:#}")),
         }
     }
 

@@ -55,30 +55,46 @@ pub fn any_plugin(name: &str) -> Result<PathBuf> {
     plugin(name).or_else(|_| example(name)).or_else(|_| guest(name))
 }
 
-/// A Python that has JAX, if `scripts/framework.sh jax` got one.
-pub fn jax() -> Option<PathBuf> {
-    Some(target().join("jax/python")).filter(|python| python.is_file())
+/// A Python that has JAX.
+///
+/// # Errors
+/// If there is none.
+pub fn jax() -> Result<PathBuf> {
+    existing(target().join("jax/python"), "make frameworks")
 }
 
-/// A Python that has TensorFlow, if `scripts/framework.sh tensorflow` got one.
-pub fn tensorflow() -> Option<PathBuf> {
-    Some(target().join("tensorflow/python")).filter(|python| python.is_file())
+/// A Python that has TensorFlow.
+///
+/// # Errors
+/// If there is none.
+pub fn tensorflow() -> Result<PathBuf> {
+    existing(target().join("tensorflow/python"), "make frameworks")
 }
 
-/// A Python that has PyTorch, if `scripts/torch.sh` got one.
-pub fn torch() -> Option<PathBuf> {
-    Some(target().join("torch/python")).filter(|python| python.is_file())
+/// A Python that has today's PyTorch.
+///
+/// # Errors
+/// If there is none.
+pub fn torch() -> Result<PathBuf> {
+    existing(target().join("torch/python"), "scripts/torch.sh")
 }
 
-/// A Python that has PyTorch 1.12, if `scripts/framework.sh torch-1.12` got one.
-pub fn torch_1_12() -> Option<PathBuf> {
-    Some(target().join("torch-1.12/python")).filter(|python| python.is_file())
+/// A Python that has PyTorch 1.12.
+///
+/// # Errors
+/// If there is none.
+pub fn torch_1_12() -> Result<PathBuf> {
+    existing(target().join("torch-1.12/python"), "make frameworks")
 }
 
-/// What a machine with Open MPI and OpenSSH has besides: `usr` and `etc`, if `scripts/openmpi.sh` got them.
-pub fn openmpi() -> Option<PathBuf> {
+/// What a machine with Open MPI and OpenSSH has besides: `usr` and `etc`.
+///
+/// # Errors
+/// If they are not there.
+pub fn openmpi() -> Result<PathBuf> {
     let folder = target().join("openmpi");
-    Some(folder.join("root")).filter(|_| folder.join("complete").is_file())
+    existing(folder.join("complete"), "scripts/openmpi.sh")?;
+    Ok(folder.join("root"))
 }
 
 /// The folder in which programs are built.

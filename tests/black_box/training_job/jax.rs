@@ -13,21 +13,18 @@ use super::{
     words::{JOB, exit, has, pods, start_running},
 };
 use crate::{
-    suite::{Suite, heavy},
+    suite::{Suite, heavy_with},
     test_env::TestEnv,
 };
 
 const WORKERS: usize = 2;
 
 pub fn register(suite: &mut Suite) {
-    heavy!(suite, real_jax_workers_meet_by_the_environment_of_their_pods);
+    heavy_with!(suite, artifacts::jax(), real_jax_workers_meet_by_the_environment_of_their_pods);
 }
 
 async fn real_jax_workers_meet_by_the_environment_of_their_pods(env: &mut TestEnv) -> Result<()> {
-    let Some(python) = artifacts::jax() else {
-        eprintln!("skipped: there is no JAX in target/jax; scripts/framework.sh jax gets one");
-        return Ok(());
-    };
+    let python = artifacts::jax()?;
     start_running(env, json!({"framework": "jax", "workers": WORKERS, "port": free_port()?})).await?;
     let pods: Vec<Value> = pods(env).await?.into_values().collect();
     ensure!(pods.len() == WORKERS, "{} Pods", pods.len());

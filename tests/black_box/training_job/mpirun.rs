@@ -13,7 +13,7 @@ use super::{
     words::{JOB, exit, has, pods, start_running},
 };
 use crate::{
-    suite::{Suite, heavy},
+    suite::{Suite, heavy_with},
     test_env::TestEnv,
 };
 
@@ -27,11 +27,18 @@ const KEYS: &str =
     r#"mount -t overlay overlay -o lowerdir="$0/usr:/usr" /usr && ssh-keygen -q -t ed25519 -N '' -f "$1""#;
 
 pub fn register(suite: &mut Suite) {
-    heavy!(
+    heavy_with!(
         suite,
+        needed(),
         a_real_launcher_starts_processes_on_the_workers_of_its_job,
         a_real_launcher_waits_for_workers_that_take_their_time,
     );
+}
+
+fn needed() -> Result<()> {
+    artifacts::openmpi()?;
+    ensure!(Machine::is_possible()?, "this machine lets nobody but root run Pods");
+    Ok(())
 }
 
 async fn a_real_launcher_starts_processes_on_the_workers_of_its_job(env: &mut TestEnv) -> Result<()> {
@@ -46,14 +53,7 @@ async fn a_real_launcher_waits_for_workers_that_take_their_time(env: &mut TestEn
 
 /// Runs a job with these roles, whose processes find each other.
 async fn processes_meet(env: &mut TestEnv, roles: Value) -> Result<()> {
-    let Some(image) = artifacts::openmpi() else {
-        eprintln!("skipped: there is no Open MPI in target/openmpi; scripts/openmpi.sh gets one");
-        return Ok(());
-    };
-    if !Machine::is_possible().await? {
-        eprintln!("skipped: this machine lets nobody but root run Pods");
-        return Ok(());
-    }
+    let image = artifacts::openmpi()?;
     env.namespace.apply(keys(&image).await?).await?;
     let processes = WORKERS.to_string();
     let spec = json!({

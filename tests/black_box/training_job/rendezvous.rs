@@ -18,7 +18,7 @@ use tokio::process::Command;
 
 use super::words::{JOB, environment, exit, has, pods, start_running, text};
 use crate::{
-    suite::{Suite, heavy},
+    suite::{Suite, heavy_with},
     test_env::TestEnv,
 };
 
@@ -41,16 +41,17 @@ const IMPATIENT: &str = "timeout=3,read_timeout=3,join_timeout=3";
 const PATIENCE: Duration = Duration::from_secs(120);
 
 pub fn register(suite: &mut Suite) {
-    heavy!(
+    heavy_with!(
         suite,
+        artifacts::torch(),
         real_workers_meet_by_the_environment_of_their_pods,
         real_workers_of_an_elastic_job_meet_where_the_first_one_is_the_host,
-        real_workers_of_pytorch_1_12_meet_where_the_first_one_is_the_host,
     );
+    heavy_with!(suite, artifacts::torch_1_12(), real_workers_of_pytorch_1_12_meet_where_the_first_one_is_the_host);
 }
 
 async fn real_workers_meet_by_the_environment_of_their_pods(env: &mut TestEnv) -> Result<()> {
-    let Some(python) = torch() else { return Ok(()) };
+    let python = artifacts::torch()?;
     start_running(env, json!({"workers": WORKERS, "port": free_port()?})).await?;
     let pods: Vec<Value> = pods(env).await?.into_values().collect();
     ensure!(pods.len() == WORKERS, "{} Pods", pods.len());
@@ -73,17 +74,14 @@ async fn real_workers_meet_by_the_environment_of_their_pods(env: &mut TestEnv) -
 }
 
 async fn real_workers_of_an_elastic_job_meet_where_the_first_one_is_the_host(env: &mut TestEnv) -> Result<()> {
-    let Some(python) = torch() else { return Ok(()) };
+    let python = artifacts::torch()?;
     Workers::of_elastic_job(env).await?.meet(&python).await
 }
 
 /// Before PyTorch 2, torchrun does not know itself by the name that its Pod has in the cluster; so nobody would be the host, and all would
 /// wait for one.
 async fn real_workers_of_pytorch_1_12_meet_where_the_first_one_is_the_host(env: &mut TestEnv) -> Result<()> {
-    let Some(python) = artifacts::torch_1_12() else {
-        eprintln!("skipped: there is no PyTorch in target/torch-1.12; scripts/framework.sh torch-1.12 gets one");
-        return Ok(());
-    };
+    let python = artifacts::torch_1_12()?;
     let workers = Workers::of_elastic_job(env).await?;
     workers.meet(&python).await?;
     let ended = workers.run(&python, Some(IMPATIENT)).await?;
@@ -92,15 +90,6 @@ async fn real_workers_of_pytorch_1_12_meet_where_the_first_one_is_the_host(env: 
         ensure!(!status.success() && told.contains("RendezvousConnectionError"), "they met without being told: {told}");
     }
     Ok(())
-}
-
-/// A Python with today's PyTorch.
-pub fn torch() -> Option<PathBuf> {
-    let python = artifacts::torch();
-    if python.is_none() {
-        eprintln!("skipped: there is no PyTorch in target/torch; scripts/torch.sh gets one");
-    }
-    python
 }
 
 /// The workers of an elastic job, to be run as processes of this machine that have the names and addresses of their Pods.

@@ -16,7 +16,7 @@ use tokio::process::{Child, Command};
 
 use super::words::{environment, pods, start_running, text};
 use crate::{
-    suite::{Suite, heavy},
+    suite::{Suite, heavy_with},
     test_env::TestEnv,
 };
 
@@ -27,15 +27,16 @@ const PATIENCE: Duration = Duration::from_secs(180);
 const PORT: &str = ":2222";
 
 pub fn register(suite: &mut Suite) {
-    heavy!(
+    heavy_with!(
         suite,
+        artifacts::tensorflow(),
         real_workers_train_together_by_the_environment_of_their_pods,
         a_real_chief_hands_out_work_to_workers_with_a_parameter_server,
     );
 }
 
 async fn real_workers_train_together_by_the_environment_of_their_pods(env: &mut TestEnv) -> Result<()> {
-    let Some(python) = tensorflow() else { return Ok(()) };
+    let python = artifacts::tensorflow()?;
     start_running(env, json!({"framework": "tensorflow", "workers": 2})).await?;
     let replicas = Replicas::of(env, python, "multi_worker.py").await?;
     let began = Instant::now();
@@ -50,7 +51,7 @@ async fn real_workers_train_together_by_the_environment_of_their_pods(env: &mut 
 
 /// Workers and parameter servers never end by themselves: the job has succeeded when the chief has.
 async fn a_real_chief_hands_out_work_to_workers_with_a_parameter_server(env: &mut TestEnv) -> Result<()> {
-    let Some(python) = tensorflow() else { return Ok(()) };
+    let python = artifacts::tensorflow()?;
     let roles = json!([{"name": "chief"}]);
     start_running(env, json!({"framework": "tensorflow", "workers": 2, "parameterServers": 1, "roles": roles})).await?;
     let replicas = Replicas::of(env, python, "parameter_server.py").await?;
@@ -63,14 +64,6 @@ async fn a_real_chief_hands_out_work_to_workers_with_a_parameter_server(env: &mu
     eprintln!("a TensorFlow chief with a parameter server ended after {:?}", began.elapsed());
     ensure!(lines(&ended, "the workers") == ["the workers have added up 8"], "{ended:?}");
     Ok(())
-}
-
-fn tensorflow() -> Option<PathBuf> {
-    let python = artifacts::tensorflow();
-    if python.is_none() {
-        eprintln!("skipped: there is no TensorFlow in target/tensorflow; scripts/framework.sh tensorflow gets one");
-    }
-    python
 }
 
 /// The replicas of a job, to be run as processes of this machine.

@@ -8,11 +8,11 @@ use pilothouse_tests::{artifacts, cluster::condition, nodes::set_pod_status};
 use serde_json::{Value, json};
 
 use super::{
-    rendezvous::{TORCHRUN, torch, worker},
+    rendezvous::{TORCHRUN, worker},
     words::{has, named, runs},
 };
 use crate::{
-    suite::{Suite, heavy},
+    suite::{Suite, heavy_with},
     test_env::TestEnv,
 };
 
@@ -20,11 +20,11 @@ use crate::{
 const MESSAGE: (usize, usize) = (2048, 80);
 
 pub fn register(suite: &mut Suite) {
-    heavy!(suite, a_killed_process_of_a_real_torchrun_is_an_exit_code_of_1);
+    heavy_with!(suite, artifacts::torch(), a_killed_process_of_a_real_torchrun_is_an_exit_code_of_1);
 }
 
 async fn a_killed_process_of_a_real_torchrun_is_an_exit_code_of_1(env: &mut TestEnv) -> Result<()> {
-    let Some(python) = torch() else { return Ok(()) };
+    let python = artifacts::torch()?;
     env.start(&["training-job"]).await?;
     let program = artifacts::repository().join("tests/black_box/training_job/killed.py");
     let plain = vec![program.into_os_string().into_string().ok().context("a path that is no text")?];
