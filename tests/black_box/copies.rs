@@ -1,4 +1,4 @@
-//! The kinds of copies of the guest `copies`: their CRDs, and the API of their objects.
+//! Copies of the guest `copies`: their CRDs, the API of their objects, and copies as large as a test needs them.
 
 use std::fs;
 
@@ -7,6 +7,7 @@ use kube::{
     Api,
     api::{ApiResource, DynamicObject},
 };
+use pilothouse_engine::kept_by;
 use pilothouse_tests::cluster::install_crd;
 use serde_json::json;
 
@@ -38,6 +39,24 @@ pub async fn define(env: &TestEnv, number: usize, versions: &[&str]) -> Result<(
     let file = tempfile::NamedTempFile::new()?;
     fs::write(file.path(), definition.to_string())?;
     install_crd(&env.namespace.client(), file.path()).await
+}
+
+/// A component that keeps so many KiB of the memory of plugins by the host's estimate, for it has as much more in it that is of no use. As it is
+/// if it keeps more.
+pub fn keeping(component: Vec<u8>, kibibytes: usize) -> Vec<u8> {
+    let lacking = (kibibytes << 10).saturating_sub(kept_by(&component));
+    // A custom section without a name. A byte that is no structure costs the half of one.
+    let content = vec![0; 1 + 2 * lacking];
+    let mut padded = component;
+    padded.push(0);
+    let mut length = content.len();
+    while length >= 0x80 {
+        padded.push((length & 0x7f) as u8 | 0x80);
+        length >>= 7;
+    }
+    padded.push(length as u8);
+    padded.extend(content);
+    padded
 }
 
 /// The API of a copy's objects in one version.

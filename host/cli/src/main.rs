@@ -22,6 +22,7 @@ mod kind_name;
 mod list;
 mod local_engine;
 mod logging;
+mod mebibytes;
 mod memory;
 mod named;
 mod new;

@@ -13,6 +13,7 @@ use pilothouse_controller::{
     server::{self, Addresses, LogLevel},
     source::{
         directory::Directory,
+        files_at_work::FilesAtWork,
         folder::Folder,
         loader::Loader,
         plugin_objects::{Folders, PluginObjects},
@@ -23,7 +24,7 @@ use pilothouse_forecast::HostPlanner;
 
 use crate::{
     cache_dir::CacheDir, cluster::Cluster, duration::duration, election::ElectionArguments, local_engine,
-    logging::Logging, memory, plugin_configs::PluginConfigs, stop_signal,
+    logging::Logging, mebibytes::mebibytes, memory, plugin_configs::PluginConfigs, stop_signal,
 };
 
 /// Beside the memory of calls, this part of as much again is for what objects have looked up.
@@ -68,11 +69,11 @@ pub struct Run {
     request_timeout: Duration,
     /// Memory in MiB that all calls of plugins may have together; a quarter as much again is for remembering what objects look up.
     /// Default: half of what the container may have.
-    #[arg(long, env = "PILOTHOUSE_CALL_MEMORY", value_name = "MIB")]
+    #[arg(long, env = "PILOTHOUSE_CALL_MEMORY", value_name = "MIB", value_parser = mebibytes)]
     call_memory: Option<usize>,
     /// Memory in MiB that plugins may keep together for as long as they are loaded, called or not; one more is refused. Default: an
     /// eighth of what the container may have.
-    #[arg(long, env = "PILOTHOUSE_PLUGIN_MEMORY", value_name = "MIB")]
+    #[arg(long, env = "PILOTHOUSE_PLUGIN_MEMORY", value_name = "MIB", value_parser = mebibytes)]
     plugin_memory: Option<usize>,
     /// Where /healthz and /readyz are served; port 0 takes a free one, which the log shows.
     #[arg(long, default_value = "0.0.0.0:8081", value_name = "ADDRESS")]
@@ -134,8 +135,12 @@ impl Run {
         let addresses = server::serve(&host, level, requested).await?;
         let loader = Loader::new(engine.clone(), host.clone(), self.plugin_memory());
         let (plugins, files) = self.directories()?;
-        let directory = plugins.map(|folder| Directory::new(folder, loader.clone()));
-        let folders = Folders { kept: self.cache_dir.path()?.join("components"), files };
+        let cache = self.cache_dir.path()?;
+        let directory = plugins.map(|folder| {
+            let at_work = FilesAtWork::read(&cache.join("files"), folder.path());
+            Directory::new(folder, loader.clone(), at_work)
+        });
+        let folders = Folders { kept: cache.join("components"), files };
         let planner = Arc::new(HostPlanner::new(host.clone()));
         let objects = self.plugin_objects.then(|| PluginObjects::new(client, &own_namespace, loader, folders, planner));
         let plugins = self.plugins.as_deref().map(|path| path.display().to_string()).unwrap_or_default();
@@ -160,7 +165,7 @@ impl Run {
     /// What plugins may keep together, in bytes.
     fn plugin_memory(&self) -> usize {
         let of_container = || memory_of_container().map_or(usize::MAX, |all| all / PART_FOR_PLUGINS);
-        let bytes = self.plugin_memory.map_or_else(of_container, |mebibytes| mebibytes << 20);
+        let bytes = self.plugin_memory.unwrap_or_else(of_container);
         tracing::info!("all plugins together may keep {} MiB of memory for as long as they are loaded", bytes >> 20);
         bytes
     }

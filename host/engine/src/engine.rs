@@ -348,12 +348,20 @@ impl Engine {
         Ok(Plugin { manifest, template: template.clone(), digest: digest.clone(), code, stats: *stats })
     }
 
-    /// The same plugin, whose calls have other limits.
+    /// Whether a plugin still starts, within the limits that it has by now.
+    ///
+    /// # Errors
+    /// [`LoadError::Start`].
+    pub async fn try_start(&self, plugin: &Plugin) -> Result<(), LoadError> {
+        plugin.code.try_start().await
+    }
+
+    /// The same plugin, whose calls have other limits. Nothing is compiled for that.
     pub fn limited(&self, plugin: &Plugin, limits: Limits) -> Plugin {
         let Plugin { manifest, template, digest, code, stats } = plugin;
         let code = self.code_of(manifest, &Code { limits: self.capped(limits), ..Code::clone(code) });
         let (manifest, template, digest) = (manifest.clone(), template.clone(), digest.clone());
-        Plugin { manifest, template, digest, code, stats: *stats }
+        Plugin { manifest, template, digest, code, stats: LoadStats { compiling: None, ..*stats } }
     }
 
     /// The code as that of the plugin with this manifest. No instance of before answers its calls.

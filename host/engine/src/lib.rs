@@ -56,6 +56,7 @@ mod engine;
 mod epoch;
 mod fingerprint;
 mod imports;
+mod kept_memory;
 mod limits;
 mod log_rate;
 pub mod lookups;
@@ -76,6 +77,7 @@ pub use compile::{CompileError, Compiler, compile_file, limit_computing_time};
 pub use digest::digest;
 pub use engine::{Engine, EngineConfig, EngineError, LoadError, LoadStats, Plugin, StartError};
 pub use fingerprint::Fingerprint;
+pub use kept_memory::kept_by;
 pub use limits::Limits;
 pub use lookups::{Answer, AnsweredLookup, DeniedLookup, Lookups, NoLookups, Query, Recorded, Scope, Target};
 pub use pilothouse_wit::{

@@ -118,7 +118,7 @@ impl Project {
             // A test case may be what was saved.
             return self.run_cases(target, &made, &before).await;
         }
-        let prepared = target.loader.prepare(&self.source(), made.wasm.clone(), made.settings.clone()).await?;
+        let prepared = target.loader.prepare(&self.source(), made.wasm.clone(), made.settings.clone(), 0).await?;
         if let Some(other) = present::in_the_way(&target.client, prepared.manifest()).await? {
             bail!(
                 "{} is reconciled by the Plugin '{other}' of the cluster; suspend that one, or work on another cluster",

@@ -346,6 +346,9 @@ pub struct PluginStatus {
     /// What is wrong with the pins; none if nothing is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pins: Option<PinStatus>,
+    /// What its versions keep of the memory that plugins may have, in bytes, or what is kept free for it after a start of the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<i64>,
 }
 
 /// Where the component came from that answers all objects.

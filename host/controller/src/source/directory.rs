@@ -3,10 +3,10 @@
 //! plugin stays active.
 //!
 //! Several are loaded at once, and those whose machine code is in the cache before any that has to be compiled. Of several files for one
-//! name or one kind, the first one in the order of their names is tried first.
+//! name or one kind, the first one in the order of their names is tried first. When the host starts, those that worked before come first.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     io,
     path::{Path, PathBuf},
     sync::Arc,
@@ -17,9 +17,10 @@ use pilothouse_engine::{Declaration, Manifest, digest};
 use tokio::task::spawn_blocking;
 
 use super::{
+    files_at_work::FilesAtWork,
     folder::{FileVersion, Folder},
     loader::{Loader, NotLoaded, SourceId},
-    plugin_memory::NoRoom,
+    plugin_memory::{NoRoom, Wanted},
 };
 use crate::{host::Loading, plugin::PluginSettings};
 
@@ -34,6 +35,8 @@ pub struct Directory {
     folder: Folder,
     loader: Arc<Loader>,
     files: BTreeMap<PathBuf, File>,
+    /// Those with plugins at work, for the next start.
+    at_work: FilesAtWork,
     /// Until the first scan is done.
     loading: Option<Loading>,
     /// Whether the log has said that the directory is empty.
@@ -53,12 +56,19 @@ struct File {
 enum Failure {
     /// Another plugin was in the way, when the loader had changed so often.
     Blocked { changes: u64 },
-    /// Plugins keep as much memory as they may, and this one would keep so many bytes.
-    NoRoom { wanted: usize },
+    /// Plugins keep as much memory as they may, and this one would keep so much.
+    NoRoom { wanted: Wanted },
     /// It may have passed by the next scan.
     Passing,
     /// It is wrong.
     Lasting,
+}
+
+impl Failure {
+    /// Whether the file may be loaded as it is, once something else has changed, and not only because others have gone.
+    fn may_pass(self) -> bool {
+        matches!(self, Self::Passing | Self::Blocked { .. })
+    }
 }
 
 impl File {
@@ -67,8 +77,8 @@ impl File {
         match self.failure {
             Some(Failure::Blocked { changes }) => changes != loader.changes(),
             Some(Failure::NoRoom { wanted }) => {
-                let has_room = loader.memory().has_room(&SourceId::File(path.to_owned()), *before + wanted);
-                *before += if has_room { wanted } else { 0 };
+                let has_room = loader.memory().has_room(&SourceId::File(path.to_owned()), wanted.and(*before));
+                *before += if has_room { wanted.bytes } else { 0 };
                 has_room
             }
             Some(Failure::Passing) => true,
@@ -78,10 +88,13 @@ impl File {
 }
 
 impl Directory {
-    /// A source that has not scanned yet.
-    pub fn new(folder: Folder, loader: Arc<Loader>) -> Self {
+    /// A source that has not scanned yet. What worked before the host started has its place kept.
+    pub fn new(folder: Folder, loader: Arc<Loader>, at_work: FilesAtWork) -> Self {
         let loading = Some(loader.host().begin_loading());
-        Self { folder, loader, files: BTreeMap::new(), loading, empty_logged: false }
+        for (path, bytes) in at_work.all() {
+            loader.memory().keep_place(SourceId::File(path), bytes);
+        }
+        Self { folder, loader, files: BTreeMap::new(), at_work, loading, empty_logged: false }
     }
 
     /// Loads all plugins and follows the directory for ever.
@@ -105,25 +118,41 @@ impl Directory {
         };
         self.log_if_empty(&found);
         // Removals come first: the plugin of a renamed file would otherwise conflict with itself.
-        let gone: Vec<_> = self.files.keys().filter(|path| !found.contains_key(*path)).cloned().collect();
+        let known = self.files.keys().cloned().chain(self.at_work.all().map(|(path, _)| path));
+        let gone: BTreeSet<_> = known.filter(|path| !found.contains_key(path)).collect();
         for path in gone {
             self.files.remove(&path);
-            self.loader.remove(&SourceId::File(path));
+            let id = SourceId::File(path);
+            self.loader.remove(&id);
+            self.loader.memory().give_place_up(&id);
         }
         let mut wanted = 0;
         self.files.retain(|path, file| !file.is_worth_a_try(path, &self.loader, &mut wanted));
         let is_changed = |path: &PathBuf, version| self.files.get(path).is_none_or(|known| known.version != version);
         let changed = found.into_iter().filter(|(path, version)| is_changed(path, *version)).collect();
         let Rounds { cached, compiled, clashing } = self.rounds(changed).await;
-        // What has no memory is not compiled, so those whose machine code is there when the host starts have worked before.
-        let is_first = self.loading.is_some();
-        let expected = cached.iter().filter(|_| is_first).map(|(path, version)| (path.clone(), version.bytes()));
-        let expected: Vec<_> = expected.map(|(path, bytes)| (SourceId::File(path), bytes)).collect();
-        expected.iter().for_each(|(id, bytes)| self.loader.memory().expect(id.clone(), *bytes));
+        let has_worked =
+            |(path, _): &(PathBuf, FileVersion)| self.loader.memory().place(&SourceId::File(path.clone())).is_some();
+        let (cached_before, cached) = cached.into_iter().partition(has_worked);
+        let (compiled_before, compiled) = compiled.into_iter().partition(has_worked);
+        self.load_all(cached_before, AT_ONCE).await;
+        self.load_all(compiled_before, AT_ONCE).await;
+        // As for files, so for `Plugin`s: those that worked have a place, and new ones take what is left.
+        self.loader.memory().those_of_before().await;
         self.load_all(cached, AT_ONCE).await;
-        expected.iter().for_each(|(id, _)| self.loader.memory().looked_at(id));
         self.load_all(compiled, AT_ONCE).await;
         self.load_all(clashing, 1).await;
+        self.note_at_work();
+    }
+
+    /// Notes for the next start which files have plugins at work, or a place for one.
+    fn note_at_work(&mut self) {
+        let (loader, files) = (&self.loader, &self.files);
+        let keeps = |path: &PathBuf| {
+            let id = SourceId::File(path.clone());
+            loader.loaded(&id).map(|loaded| loaded.kept_bytes()).or_else(|| loader.memory().place(&id))
+        };
+        self.at_work.write(files.keys().filter_map(|path| Some((path.clone(), keeps(path)?))));
     }
 
     fn found(&self) -> io::Result<BTreeMap<PathBuf, FileVersion>> {
@@ -164,6 +193,9 @@ impl Directory {
         let loads = files.into_iter().map(|(path, version)| load(loader.clone(), path, version));
         let mut loaded = stream::iter(loads).buffer_unordered(at_once);
         while let Some((path, file)) = loaded.next().await {
+            if !file.failure.is_some_and(Failure::may_pass) {
+                self.loader.memory().give_place_up(&SourceId::File(path.clone()));
+            }
             self.files.insert(path, file);
         }
     }

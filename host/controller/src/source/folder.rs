@@ -43,11 +43,6 @@ pub(super) struct FileVersion {
 }
 
 impl FileVersion {
-    /// The size of the file.
-    pub(super) fn bytes(&self) -> usize {
-        usize::try_from(self.length).unwrap_or(usize::MAX)
-    }
-
     /// The version of the file with this metadata.
     pub(super) fn of(metadata: &Metadata) -> Self {
         use std::os::unix::fs::MetadataExt;

@@ -11,11 +11,12 @@ use std::{
 
 use pilothouse_engine::{
     CompileError, ConfigError, Declaration, Engine, LoadError, Manifest, Reconciler, StartError, contract::KindRef,
+    kept_by,
 };
 
 pub use super::source_id::SourceId;
 use super::{
-    plugin_memory::{Kept, NoRoom, PluginMemory},
+    plugin_memory::{Kept, NoRoom, PluginMemory, Wanted},
     plugin_objects::config_digest,
 };
 use crate::{
@@ -74,6 +75,16 @@ impl Prepared {
     /// What answers the objects.
     pub fn reconciler(&self) -> Arc<dyn Reconciler> {
         self.plugin.clone()
+    }
+
+    /// What it keeps of the memory of plugins, in bytes.
+    pub fn kept_bytes(&self) -> usize {
+        self.kept.bytes()
+    }
+
+    /// Whether it is one component with another one: both together keep what one does.
+    pub fn shares_memory_with(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.kept, &other.kept)
     }
 
     /// Its settings.
@@ -320,7 +331,7 @@ impl Loader {
     /// # Errors
     /// [`NotLoaded`]. What the source had before goes on.
     pub async fn load(&self, id: &SourceId, bytes: Vec<u8>, settings: PluginSettings) -> Result<(), NotLoaded> {
-        let result = match self.prepare(id, bytes, settings).await {
+        let result = match self.prepare(id, bytes, settings, 0).await {
             Ok(prepared) => self.install(id, LoadedVersions::one(prepared)),
             Err(why) => Err(why),
         };
@@ -330,7 +341,8 @@ impl Loader {
         result
     }
 
-    /// Judges and compiles a component of this source. It is not at work yet.
+    /// Judges and compiles a component of this source. It is not at work yet. `beside`: the bytes that other versions of the source keep which
+    /// stay when it works.
     ///
     /// # Errors
     /// [`NotLoaded`].
@@ -339,6 +351,7 @@ impl Loader {
         id: &SourceId,
         bytes: impl Into<Arc<[u8]>>,
         settings: PluginSettings,
+        beside: usize,
     ) -> Result<Prepared, NotLoaded> {
         let bytes = bytes.into();
         let declaration = Declaration::read(&bytes).map_err(LoadError::Manifest)?;
@@ -347,8 +360,8 @@ impl Loader {
             settings.grants.check(manifest)?;
             self.check_config(manifest, &settings)?;
         }
-        // Before it is compiled: what has no room costs nothing either, and leaves nothing that looks as if it had worked before.
-        let kept = self.memory.take(id, bytes.len())?;
+        // Before it is compiled: what has no room costs nothing either.
+        let kept = self.memory.take(id, Wanted { bytes: kept_by(&bytes), beside })?;
         let limits = settings.limits.of_calls(self.engine.limits().clone());
         let loaded = self.engine.load_configured(bytes, limits, settings.config.as_deref()).await;
         let plugin = loaded.map_err(|error| of_load(declaration.version(), error))?;
@@ -374,6 +387,18 @@ impl Loader {
         settings.grants.check(loaded.manifest())?;
         self.check_config(loaded.manifest(), settings)?;
         Ok(self.with_settings(loaded, settings))
+    }
+
+    /// The same for what is looked at anew: it has to start within the limits of now.
+    ///
+    /// # Errors
+    /// [`NotLoaded`].
+    pub async fn settled_anew(&self, loaded: &Prepared, settings: &PluginSettings) -> Result<Prepared, NotLoaded> {
+        let settled = self.settled(loaded, settings).await?;
+        if loaded.settings.limits != settings.limits {
+            self.engine.try_start(&settled.plugin).await?;
+        }
+        Ok(settled)
     }
 
     /// The same component under these settings, which it is allowed to have.

@@ -8,6 +8,7 @@
 //! - What all of them keep in memory has a bound, and one more takes nothing from those that are at work.
 
 pub mod directory;
+pub mod files_at_work;
 pub mod folder;
 pub mod loader;
 pub mod plugin_memory;

@@ -30,6 +30,8 @@ pub struct Look {
     pub settings: PluginSettings,
     /// The same for the version that works, and for those that are pinned, while the source has another one.
     pub working: PluginSettings,
+    /// The versions that are ready and answer nothing.
+    pub set_aside: Vec<Arc<Prepared>>,
     /// The digest of the manifest that its tag stood for at the last look, if nothing but the tag is worth a look.
     pub tag: Option<String>,
 }
@@ -60,12 +62,25 @@ pub struct FoundVersions {
     pub refused: Vec<RefusedVersion>,
 }
 
-/// The versions that are needed beside the one that the source has.
-#[derive(Default)]
+/// The versions that are needed beside another one.
 struct Others {
+    /// That one.
+    main: Arc<Prepared>,
     found: Vec<Arc<Prepared>>,
     no_stable: Option<ContentError>,
     refused: Vec<RefusedVersion>,
+}
+
+impl Others {
+    /// None yet.
+    fn beside(main: &Arc<Prepared>) -> Self {
+        Self { main: main.clone(), found: Vec::new(), no_stable: None, refused: Vec::new() }
+    }
+
+    /// All versions so far.
+    fn all(&self) -> Vec<&Arc<Prepared>> {
+        std::iter::once(&self.main).chain(&self.found).collect()
+    }
 }
 
 impl FoundVersions {
@@ -234,20 +249,38 @@ impl Looker {
     }
 
     async fn load(&self, look: &Look, component: Component) -> Found {
-        let known = self.known(look, &component.digest).filter(|known| known.has_settings(&look.settings));
-        let prepared = match known {
-            Some(known) => known,
-            None => match self.loader.prepare(&look.id(), component.bytes.clone(), look.settings.clone()).await {
-                Ok(prepared) => Arc::new(prepared),
-                Err(why) => return Found::NotLoaded { digest: component.digest, why },
-            },
+        let known = self.known(look, &component.digest);
+        let prepared = match &known {
+            Some(known) if known.has_settings(&look.settings) => Ok(known.clone()),
+            Some(known) => self.loader.settled_anew(known, &look.settings).await.map(Arc::new),
+            None => {
+                let (bytes, beside) = (component.bytes.clone(), self.kept_beside(look, &component.digest, &[]));
+                self.loader.prepare(&look.id(), bytes, look.settings.clone(), beside).await.map(Arc::new)
+            }
         };
-        match self.others(look, &component.digest).await {
-            Ok(Others { found: others, no_stable, refused }) => {
+        let found = match prepared {
+            Ok(prepared) => self.others(look, &prepared).await.map_err(|why| match (why, known) {
+                // It goes as well, so the next try needs room for both.
+                (NotLoaded::NoRoom(why), None) => why.together_with(prepared.kept_bytes()).into(),
+                (why, _) => why,
+            }),
+            Err(why) => Err(why),
+        };
+        match found {
+            Ok(Others { main: prepared, found: others, no_stable, refused }) => {
                 Found::Prepared { versions: FoundVersions { prepared, others, no_stable, refused }, component }
             }
             Err(why) => Found::NotLoaded { digest: component.digest, why },
         }
+    }
+
+    /// What versions keep that stay beside the one of this digest: those of the present look, and others that it will need.
+    fn kept_beside(&self, look: &Look, digest: &str, present: &[&Arc<Prepared>]) -> usize {
+        let is_present = |wanted: &str| present.iter().any(|version| version.digest() == wanted);
+        let to_come = rollout::needed_beside(&look.plugin, digest).into_iter().filter(|wanted| !is_present(wanted));
+        let to_come = to_come.filter_map(|digest| self.known(look, digest));
+        let all = present.iter().copied().cloned().chain(to_come).filter(|version| version.digest() != digest);
+        all.map(|version| version.kept_bytes()).sum()
     }
 
     /// The versions that are at work by the status, if nothing of the `Plugin` is yet, so that a host that starts goes on with them whatever
@@ -284,17 +317,18 @@ impl Looker {
         let ready = |digest: &str| ready.and_then(|versions| versions.with_digest(digest)).cloned();
         let prepared = match ready(stable) {
             Some(ready) => Ok(ready),
-            None => self.stable(look, stable, &look.working).await?,
+            None => self.stable(look, stable, &look.working, &[]).await?,
         };
         let Ok(prepared) = prepared else { return Ok(None) };
         let tried = rollout::tried_of(&look.plugin);
         let wanted: BTreeSet<_> = pins::digests(&look.plugin).chain(tried).filter(|it| *it != stable).collect();
-        let mut others = Others::default();
+        let mut others = Others::beside(&prepared);
         for digest in wanted {
             match ready(digest) {
                 Some(ready) => others.found.push(ready),
                 None if tried == Some(digest) => {
-                    others.found.extend(self.other(look, digest, &look.settings).await.unwrap_or_else(|error| {
+                    let found = self.other(look, digest, &look.settings, &others.all()).await;
+                    others.found.extend(found.unwrap_or_else(|error| {
                         tracing::warn!(plugin = look.name, "the version that was tried does not load: {error}");
                         None
                     }));
@@ -302,27 +336,27 @@ impl Looker {
                 None => self.add_pinned(look, digest, &look.working, &mut others).await,
             }
         }
-        let Others { found: others, refused, .. } = others;
+        let Others { main: prepared, found: others, refused, .. } = others;
         Ok(Some(FoundVersions { prepared, others, no_stable: None, refused }))
     }
 
     /// The versions that a `Plugin` needs beside the one that its source has: the one that works, while a new one is tried or held, and those
     /// to which objects are pinned. One that is not to be had is left out.
-    async fn others(&self, look: &Look, digest: &str) -> Result<Others, NotLoaded> {
-        let (spec, settings) = (&look.plugin.spec, look.settings_beside(digest));
-        let stable = rollout::stable_of(&look.plugin).filter(|_| rollout::needs_stable(spec));
-        let wanted: BTreeSet<_> =
-            pins::digests(&look.plugin).chain(stable).filter(|wanted| *wanted != digest).collect();
-        let mut others = Others::default();
-        for digest in wanted {
-            if stable == Some(digest) {
-                match self.stable(look, digest, settings).await? {
-                    Ok(found) => others.found.push(found),
-                    Err(why) => others.no_stable = why,
-                }
-            } else {
-                self.add_pinned(look, digest, settings, &mut others).await;
+    async fn others(&self, look: &Look, main: &Arc<Prepared>) -> Result<Others, NotLoaded> {
+        let settings = look.settings_beside(main.digest());
+        let mut wanted = rollout::needed_beside(&look.plugin, main.digest());
+        let stable = rollout::needed_stable(&look.plugin).filter(|stable| wanted.remove(stable));
+        let mut others = Others::beside(main);
+        // Nothing works without it, so it comes before those of pins.
+        if let Some(stable) = stable {
+            let found = self.stable(look, stable, settings, &others.all()).await?;
+            match found {
+                Ok(found) => others.found.push(found),
+                Err(why) => others.no_stable = why,
             }
+        }
+        for digest in wanted {
+            self.add_pinned(look, digest, settings, &mut others).await;
         }
         Ok(others)
     }
@@ -330,7 +364,8 @@ impl Looker {
     /// A version that is needed for pins alone. Where it does not take the present configuration, it keeps the one that it had, if this host
     /// knows that; otherwise it is left out, as is one that does not load. Nobody else waits for it.
     async fn add_pinned(&self, look: &Look, digest: &str, settings: &PluginSettings, others: &mut Others) {
-        let why = match self.other(look, digest, settings).await {
+        let found = self.other(look, digest, settings, &others.all()).await;
+        let why = match found {
             Ok(found) => return others.found.extend(found),
             Err(why) => why,
         };
@@ -353,18 +388,22 @@ impl Looker {
         self.loader.settled(&known, &settings).await.ok().map(Arc::new)
     }
 
-    /// A version that is loaded, or else kept.
+    /// A version that is loaded, or else kept. It works beside these.
     async fn other(
         &self,
         look: &Look,
         digest: &str,
         settings: &PluginSettings,
+        present: &[&Arc<Prepared>],
     ) -> Result<Option<Arc<Prepared>>, NotLoaded> {
         let prepared = match self.known(look, digest) {
             Some(known) if known.has_settings(settings) => return Ok(Some(known)),
             Some(known) => self.loader.settled(&known, settings).await?,
             None => match self.contents.read_kept_as(&look.plugin.spec, digest, self.work(digest)).await {
-                Some(component) => self.loader.prepare(&look.id(), component.bytes, settings.clone()).await?,
+                Some(component) => {
+                    let beside = self.kept_beside(look, digest, present);
+                    self.loader.prepare(&look.id(), component.bytes, settings.clone(), beside).await?
+                }
                 None => return Ok(None),
             },
         };
@@ -378,15 +417,17 @@ impl Looker {
         look: &Look,
         digest: &str,
         settings: &PluginSettings,
+        present: &[&Arc<Prepared>],
     ) -> Result<Result<Arc<Prepared>, Option<ContentError>>, NotLoaded> {
-        if let Some(known) = self.other(look, digest, settings).await? {
+        if let Some(known) = self.other(look, digest, settings, present).await? {
             return Ok(Ok(known));
         }
         let Some(source) = rollout::stable_source(&look.plugin, digest) else { return Ok(Err(None)) };
         match self.contents.read_from(&look.plugin.spec, source, digest).await {
             Ok(component) => {
                 self.contents.keep(&component);
-                Ok(Ok(Arc::new(self.loader.prepare(&look.id(), component.bytes, settings.clone()).await?)))
+                let beside = self.kept_beside(look, digest, present);
+                Ok(Ok(Arc::new(self.loader.prepare(&look.id(), component.bytes, settings.clone(), beside).await?)))
             }
             Err(NoComponent { why, .. }) => Ok(Err(Some(why))),
         }
@@ -397,7 +438,9 @@ impl Looker {
         if self.loader.is_compiled(digest) { Work::Quick } else { Work::Slow }
     }
 
+    /// A version that is ready.
     fn known(&self, look: &Look, digest: &str) -> Option<Arc<Prepared>> {
-        self.loader.versions(&look.id()).and_then(|loaded| loaded.with_digest(digest).cloned())
+        let loaded = self.loader.versions(&look.id()).and_then(|loaded| loaded.with_digest(digest).cloned());
+        loaded.or_else(|| look.set_aside.iter().find(|version| version.digest() == digest).cloned())
     }
 }

@@ -99,6 +99,7 @@ use self::{
 use super::{
     folder::Folder,
     loader::{Loader, NotLoaded, Prepared, SourceId},
+    plugin_memory::Wanted,
 };
 use crate::{
     api::{PlanStatus, Plugin, PluginSpec, PluginStatus, RolloutStatus, StableSource},
@@ -127,8 +128,8 @@ pub struct PluginObjects {
     known: BTreeMap<String, Known>,
     /// Those that another plugin keeps from work.
     blocked: BTreeMap<String, Blocked>,
-    /// Those for which there is no memory, and how many bytes they would keep.
-    crowded: BTreeMap<String, usize>,
+    /// Those for which there is no memory, or not for all of their versions, and what would be kept.
+    crowded: BTreeMap<String, Wanted>,
     /// New versions that are not tried yet.
     to_try: BTreeMap<String, Arc<Prepared>>,
     /// What was seen of canaries last.
@@ -176,6 +177,7 @@ impl PluginObjects {
         planner: Arc<dyn Planner>,
     ) -> Self {
         let starting = Some(Starting { _loading: loader.host().begin_loading(), left: None });
+        loader.memory().know_those_of_before(false);
         let directory = files.as_ref().map(Folder::path);
         let contents = Contents::new(&client, namespace, directory, KeptComponents::new(kept));
         Self {
@@ -208,6 +210,11 @@ impl PluginObjects {
         let loader = &self.looker.loader;
         let loaded = loader.loaded(&SourceId::Object(name.to_owned()));
         loader.host().may_tell_of(name, loaded.as_ref().map(|loaded| loaded.manifest()))
+    }
+
+    /// Whether anything of a `Plugin` is at work, or about to be.
+    fn is_loaded(&self, name: &str) -> bool {
+        self.looker.loader.loaded(&SourceId::Object(name.to_owned())).is_some()
     }
 
     fn now(&self) -> Timestamp {
@@ -269,7 +276,7 @@ impl PluginObjects {
             self.remove(&name);
         }
         if self.starting.as_ref().is_some_and(|starting| starting.left.is_none()) {
-            self.expect_those_of_before(plugins.iter().map(|plugin| &**plugin));
+            self.keep_places(plugins.iter().map(|plugin| &**plugin));
         }
         if let Some(starting) = &mut self.starting {
             starting.left.get_or_insert(found);
@@ -320,7 +327,7 @@ impl PluginObjects {
         self.looker.loader.host().metrics().new_versions.forget(name);
         self.looked_at(name);
         self.looker.loader.remove(&SourceId::Object(name.to_owned()));
-        self.looker.loader.memory().looked_at(&SourceId::Object(name.to_owned()));
+        self.looker.loader.memory().give_place_up(&SourceId::Object(name.to_owned()));
         let gone = name.to_owned();
         withdraw_decorators(self.looker.loader.host(), move |name| name == gone);
         self.look_at_freed();
@@ -387,14 +394,17 @@ impl PluginObjects {
     fn look_at(&mut self, name: &str, due: Due) {
         let Some(plugin) = self.plugins.get(name).cloned() else { return };
         if plugin.spec.suspended {
-            // At once, whatever a look finds that goes on.
+            // At once, whatever a look finds that goes on. What was set aside gives its memory back, too.
             self.looker.loader.remove(&SourceId::Object(name.to_owned()));
+            self.to_try.remove(name);
+            self.held.remove(name);
         }
         let known = self.known.get(name).filter(|_| due == Due::Tag);
         let tag = known.and_then(|known| known.tag.clone());
         let settings = PluginSettings::of_plugin(&plugin, &self.namespace);
         let working = self.settings_of_working(&plugin, &settings);
-        self.looks.begin(&self.looker, Look { name: name.to_owned(), plugin, settings, working, tag });
+        let set_aside = self.set_aside(name);
+        self.looks.begin(&self.looker, Look { name: name.to_owned(), plugin, settings, working, set_aside, tag });
     }
 
     /// Does what a look is for: installs what it found, and reports it.
@@ -428,6 +438,7 @@ impl PluginObjects {
         };
         // Before it is known who is in whose way: its own first look frees others, and not itself.
         self.first_looks += u64::from(!self.known.contains_key(name));
+        let is_away = matches!(looked.found, Found::NoComponent(_));
         let load = match looked.found {
             // The tag is what it was, and so is what became of it.
             Found::Unchanged => {
@@ -439,6 +450,7 @@ impl PluginObjects {
             Found::Suspended => Load::Suspended,
             Found::Prepared { versions, component } => {
                 origin = Some(content::origin(&plugin.spec.source, &component));
+                self.note_crowded_beside(name, &versions);
                 match self.set_to_work(&plugin, versions, &component) {
                     Ok((load, tried)) => {
                         rollout = tried;
@@ -470,7 +482,9 @@ impl PluginObjects {
         if let (Load::Failed(_), Some(before)) = (&load, looked.worked_before) {
             self.go_on_with(&plugin, &before, rollout.as_ref());
         }
-        self.looker.loader.memory().looked_at(&SourceId::Object(name.to_owned()));
+        if !(is_away || load.may_pass() || self.blocked.contains_key(name)) || self.is_loaded(name) {
+            self.looker.loader.memory().give_place_up(&SourceId::Object(name.to_owned()));
+        }
         let load = self.restrict(&plugin, load);
         let (is_loaded, before) = (load == Load::Loaded, self.known.get(name));
         let mut known = Known::new(looked.plugin, load, now, before);
@@ -621,6 +635,7 @@ impl PluginObjects {
         let before = plugin.status.clone().unwrap_or_default();
         let finalizers = self.finalizers(plugin);
         let generation = known.map_or(before.observed_generation, |known| known.observed_generation(plugin));
+        let memory = self.memory_of(&name);
         let new_version = new_version(&load, rollout.as_ref(), plan.as_ref());
         let standing = Standing {
             name,
@@ -637,6 +652,7 @@ impl PluginObjects {
             is_held_for_its_config,
             pins,
             finalizers,
+            memory,
         };
         status(&standing, generation, &before, self.now())
     }

@@ -1,7 +1,10 @@
 //! A version that is needed for pins alone and does not take what its `Plugin` says now. It keeps nobody from work. Values only.
 
 use super::{digest_text, pins};
-use crate::{api::Plugin, source::loader::NotLoaded};
+use crate::{
+    api::Plugin,
+    source::{loader::NotLoaded, plugin_memory::Wanted},
+};
 
 /// Such a version.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +18,8 @@ pub struct RefusedVersion {
     pub is_passing: bool,
     /// What becomes of it.
     pub fate: Fate,
+    /// What it would keep, if there is no memory for it.
+    pub wanted: Option<Wanted>,
 }
 
 /// What becomes of a version that does not take what is said now.
@@ -30,7 +35,11 @@ impl RefusedVersion {
     /// The version of this digest.
     pub fn new(digest: &str, why: &NotLoaded, fate: Fate) -> Self {
         let (digest, reason) = (digest.to_owned(), why.reason());
-        Self { digest, reason, why: why.to_string(), is_passing: why.is_passing(), fate }
+        let wanted = match why {
+            NotLoaded::NoRoom(no_room) => Some(no_room.wanted),
+            _ => None,
+        };
+        Self { digest, reason, why: why.to_string(), is_passing: why.is_passing(), fate, wanted }
     }
 
     /// What is told of it: the reason, and a sentence that names it by its number if the status of its `Plugin` knows that.

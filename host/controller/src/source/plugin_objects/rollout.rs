@@ -2,7 +2,7 @@
 //! first, and when it goes on or goes back. Pure: objects, counts and the time are given, and all that has to outlive a host is in the
 //! status.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use pilothouse_engine::Selector;
@@ -86,6 +86,16 @@ fn is_approved_otherwise(spec: &PluginSpec) -> bool {
 /// Whether the version that works has to be there beside a new one.
 pub fn needs_stable(spec: &PluginSpec) -> bool {
     canary(spec).is_some() || is_gated(spec)
+}
+
+/// The digest of the version that works, if that has to be there beside a new one.
+pub fn needed_stable(plugin: &Plugin) -> Option<&str> {
+    stable_of(plugin).filter(|_| needs_stable(&plugin.spec))
+}
+
+/// The digests of the versions that have to be there beside the one of this digest: the one that works, and those to which objects are pinned.
+pub fn needed_beside<'p>(plugin: &'p Plugin, digest: &str) -> BTreeSet<&'p str> {
+    pins::digests(plugin).chain(needed_stable(plugin)).filter(|needed| *needed != digest).collect()
 }
 
 /// The digest of the version that a canary goes back to; none before the first version.

@@ -132,6 +132,8 @@ pub struct Standing {
     pub pins: PinTrouble,
     /// The finalizers that its objects may have because of any of its versions.
     pub finalizers: BTreeSet<String>,
+    /// What it keeps of the memory of plugins, or what is kept free for it, in bytes.
+    pub memory: Option<usize>,
 }
 
 /// The status of a `Plugin` of this generation, which had another one before.
@@ -179,6 +181,7 @@ pub fn status(standing: &Standing, generation: i64, before: &PluginStatus, now: 
         rollout: standing.rollout.clone(),
         plan: standing.plan.clone(),
         pins: standing.pins.status(),
+        memory_bytes: standing.memory.map(|bytes| i64::try_from(bytes).unwrap_or(i64::MAX)),
     }
 }
 
@@ -447,6 +450,7 @@ mod tests {
             is_held_for_its_config: false,
             pins: PinTrouble::default(),
             finalizers: BTreeSet::new(),
+            memory: None,
         }
     }
 

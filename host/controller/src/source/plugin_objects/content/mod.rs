@@ -14,7 +14,7 @@ mod verification;
 use std::{collections::BTreeSet, path::Path, sync::Arc, time::Duration};
 
 use kube::Client;
-use pilothouse_engine::digest;
+use pilothouse_engine::{digest, kept_by};
 
 pub use self::{
     component::{Component, MAX_BYTES},
@@ -73,9 +73,10 @@ impl Contents {
         self.judge(spec, kept).await.ok()
     }
 
-    /// The size of the component with this digest, hexadecimal digits, if it is kept.
-    pub fn kept_size(&self, digest: &str) -> Option<usize> {
-        usize::try_from(self.kept.size(&digest_text::text(digest))?).ok()
+    /// What the component with this digest, hexadecimal digits, keeps in memory once it is loaded; no less than that if it is not on the disk.
+    pub fn kept_memory(&self, digest: &str) -> usize {
+        let kept = self.kept.get(&digest_text::text(digest));
+        kept_by(&kept.map(|kept| kept.bytes).unwrap_or_default())
     }
 
     /// The component with this digest, hexadecimal digits, if it is kept and still counts for a `Plugin` that names another one or none.
