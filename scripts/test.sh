@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 target=${CARGO_TARGET_DIR:-target}
-phases=15
+phases=14
 number=0
 
 # phase TITLE COMMAND...: says what begins and how long it took.
@@ -24,20 +24,23 @@ phase() {
 lints() { cargo clippy --locked --workspace --all-targets -- -D warnings; }
 # Half a second where nothing changed.
 documentation() { RUSTDOCFLAGS="-D warnings" cargo doc --quiet --locked --workspace --no-deps; }
-# Both read all third-party code once more.
-checks() {
-  phase "lints" lints
-  phase "documentation" documentation
-}
 
 phase "format" cargo fmt --all --check
-if [ -z "${CI:-}" ]; then checks; fi
+# Both read all third-party code once more.
+if [ -z "${CI:-}" ]; then
+  phase "lints" lints
+  phase "documentation" documentation
+fi
 phase "programs" cargo build --locked --workspace --bins
-# It takes minutes the first time, and what follows keeps half of the processors busy.
-control_plane=$(mktemp)
-"$target/debug/control-plane" fetch >"$control_plane" 2>&1 &
-fetching=$!
-trap 'kill "$fetching" 2>/dev/null || true; rm -f "$control_plane"' EXIT
+# What is built with Go, Helm for the charts too, takes minutes the first time, and what follows keeps half of the processors busy.
+go_programs() { "$target/debug/control-plane" fetch && "$target/debug/manifests" --check; }
+go_log=$(mktemp)
+# A process group of its own: it ends with all that it started.
+set -m
+go_programs >"$go_log" 2>&1 &
+building=$!
+set +m
+trap 'kill -- -"$building" 2>/dev/null || true; rm -f "$go_log"' EXIT
 phase "plugins and test guests" make --no-print-directory plugins
 # Outside the workspace, as a user's plugin is: with a target folder of its own, for its settings are its own, too.
 example() {
@@ -62,30 +65,38 @@ phase "PyTorch" pytorch
 phase "Open MPI" openmpi
 phase "other frameworks" frameworks
 phase "languages of plugins" scripts/languages.sh
+phase "tests" cargo test --locked --workspace --no-run
+built() {
+  local ended=0
+  wait "$building" || ended=$?
+  cat "$go_log"
+  return "$ended"
+}
+
+phase "control plane programs, charts and manifests" built
+phase "unit, documentation and black-box tests" cargo test --locked --workspace --no-fail-fast
 # mdbook takes a while to build. Where it is not there, the pages' own links are tested all the same.
 site() {
   if [ -n "${CI:-}" ] || [ -x "$target/tools/bin/mdbook" ]; then
-    scripts/docs.sh
+    scripts/docs.sh && cargo test --quiet --locked --workspace --lib -- --ignored --exact site::each_link_of_the_site_leads_to_an_element
   else
     echo "\`make docs\` makes the site; its links are tested then, too"
   fi
 }
 
-phase "the site of the pages" site
-phase "tests" cargo test --locked --workspace --no-run
-fetched() {
-  local ended=0
-  wait "$fetching" || ended=$?
-  cat "$control_plane"
-  return "$ended"
+# In CI these come last, each as long as there is time: whoever sends a change has run them, and a slow machine takes twice as long for all.
+in_time() {
+  if [ -z "${CI:-}" ] || [ "$SECONDS" -lt 3000 ]; then
+    phase "$@"
+  else
+    number=$((number + 1))
+    echo "=== $number/$phases $1: left out, for all else took $SECONDS s"
+  fi
 }
 
-phase "control plane programs" fetched
-# Gets Helm too, which takes a minute or two the first time.
-phase "charts and manifests" "$target/debug/manifests" --check
-phase "unit, documentation and black-box tests" cargo test --locked --workspace --no-fail-fast
-# In CI they come last: whoever sends a change has run them. A slow machine would take more time than there is.
+in_time "the site of the pages" site
 if [ -n "${CI:-}" ]; then
-  if [ "$SECONDS" -lt 3000 ]; then checks; else echo "=== lints and documentation are left out, for all else took $SECONDS s"; fi
+  in_time "lints" lints
+  in_time "documentation" documentation
 fi
 echo "=== $number phases ok, $SECONDS s"

@@ -1,11 +1,10 @@
 //! Kinds without code: the plugin `compose`, whose kinds come from its configuration, on a real API server.
 
-use std::{ffi::OsStr, io::Write, path::PathBuf};
+use std::{ffi::OsStr, path::PathBuf};
 
 use anyhow::{Context, Result, ensure};
-use flate2::{Compression, write::GzEncoder};
 use kube::api::{Patch, PatchParams};
-use pilothouse_tests::{artifacts, cluster::condition};
+use pilothouse_tests::{artifacts, cluster::condition, gzip::gzipped};
 use serde_json::{Value, json};
 
 use crate::{
@@ -416,9 +415,7 @@ async fn start(env: &mut TestEnv) -> Result<()> {
     env.move_to_api_server_with(&["crds/plugins.pilothouse.dev.yaml"]).await?;
     resume(env).await?;
     env.host.ready().await?;
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-    encoder.write_all(&std::fs::read(artifacts::plugin("compose")?)?)?;
-    store(env, COMPONENT, &[&encoder.finish()?]).await
+    store(env, COMPONENT, &[&gzipped(&std::fs::read(artifacts::plugin("compose")?)?)?]).await
 }
 
 /// The same with the composition of the example, and an object of its kind. Returns the `Plugin` once it is ready.

@@ -8,6 +8,7 @@ use pilothouse_control_plane::Assets;
 use pilothouse_tests::{
     artifacts,
     cluster::{Cluster, PATIENCE, condition},
+    thoroughness::Thoroughness,
     wait::{Look, eventually},
 };
 use serde_json::{Value, json};
@@ -17,9 +18,8 @@ use crate::{
     deployed::{self, Deployed},
     plugin_accounts::{self, HOST, another_namespace, client, command, confine, deploy, install},
     plugin_objects::text,
-    suite::{Suite, Weight},
+    suite::{Suite, heavy_with},
     test_env::{TestEnv, app},
-    thoroughness::Thoroughness,
 };
 
 /// The account that `install` makes for the plugin app-service.
@@ -28,21 +28,10 @@ const ACCOUNT: &str = "pilothouse-plugin-app-service";
 /// The arguments by which `install` says that the host may act as the account for all that that may do.
 const UNCONSTRAINED: &[&str] = &["--impersonation", "unconstrained"];
 
-/// The API server takes minutes to build. Where nobody has asked for that, its tests are left out.
-macro_rules! with_newer_api_server {
-    ($suite:expr, $($test:ident),+ $(,)?) => {
-        if Assets::has_newer_api_server() || Thoroughness::of_run() == Thoroughness::All {
-            $($suite.test(module_path!(), stringify!($test), Weight::Heavy, $test);)+
-        } else {
-            let why = "the newer API server is not built; see make constrained-impersonation";
-            $($suite.ignored(module_path!(), stringify!($test), why);)+
-        }
-    };
-}
-
 pub fn register(suite: &mut Suite) {
-    with_newer_api_server!(
+    heavy_with!(
         suite,
+        needed(),
         every_reference_plugin_works_with_what_it_needs,
         a_decorator_works_with_what_it_needs,
         what_is_taken_is_read_and_what_is_left_over_is_deleted,
@@ -54,6 +43,13 @@ pub fn register(suite: &mut Suite) {
         a_plugin_of_the_chart_works_with_what_it_needs,
         nothing_is_left_of_the_rights_after_an_uninstallation,
     );
+}
+
+/// The API server takes minutes to build. Where nobody has asked for that, its tests are left out.
+fn needed() -> Result<()> {
+    let is_asked_for = Assets::has_newer_api_server() || Thoroughness::of_run() == Thoroughness::All;
+    ensure!(is_asked_for, "the newer API server is not built; see make constrained-impersonation");
+    Ok(())
 }
 
 /// Children, lookups, and what is between plugins.

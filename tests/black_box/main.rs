@@ -97,7 +97,6 @@ mod state;
 mod suite;
 mod swaps;
 mod test_env;
-mod thoroughness;
 mod time_of_day;
 mod training_job;
 mod value_patches;

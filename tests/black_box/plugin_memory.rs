@@ -1,15 +1,15 @@
 //! What loaded plugins keep of the host's memory has a bound: one more is refused in words, takes nothing from those that are at work, and
 //! is tried again once another one goes.
 
-use std::{io::Write, path::Path, time::Duration};
+use std::{path::Path, time::Duration};
 
 use anyhow::{Context, Result, ensure};
-use flate2::{Compression, write::GzEncoder};
 use pilothouse_tests::{
     artifacts,
     cgroup::Cgroup,
     cluster::condition,
     copies::copy,
+    gzip::gzipped,
     process::memory,
     registry::Registry,
     wait::{Look, eventually},
@@ -366,9 +366,7 @@ async fn install(env: &TestEnv, number: usize, kibibytes: usize, mut spec: Value
 
 /// Stores a copy that keeps so many KiB, compressed: a ConfigMap has one MiB at most.
 async fn store_packed(env: &TestEnv, number: usize, kibibytes: usize) -> Result<()> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-    encoder.write_all(&sized(number, kibibytes)?)?;
-    store(env, &name(number), &[&encoder.finish()?]).await
+    store(env, &name(number), &[&gzipped(&sized(number, kibibytes)?)?]).await
 }
 
 /// Waits until this version of a copy is at work.

@@ -1,16 +1,14 @@
 //! Plugins as objects of the cluster: `Plugin` objects whose components are in ConfigMaps.
 
-use std::io::Write;
-
 use anyhow::{Context, Result, ensure};
 use base64::{Engine, prelude::BASE64_STANDARD};
-use flate2::{Compression, write::GzEncoder};
 use k8s_openapi::api::core::v1::Event;
 use kube::{Api, api::ListParams};
 use pilothouse_tests::{
     artifacts,
     bad_plugins::components::of_contract,
     cluster::{PATIENCE, condition},
+    gzip::gzipped,
     wait::{Look, eventually},
 };
 use serde_json::{Value, json};
@@ -78,9 +76,7 @@ async fn a_plugin_from_a_config_map_goes_to_work(env: &mut TestEnv) -> Result<()
 
 async fn a_plugin_in_compressed_pieces_goes_to_work(env: &mut TestEnv) -> Result<()> {
     start(env).await?;
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-    encoder.write_all(&plugin()?)?;
-    let packed = encoder.finish()?;
+    let packed = gzipped(&plugin()?)?;
     // Small ones, for the plugin is so small that it would be one.
     let pieces: Vec<_> = packed.chunks(PIECE.min(packed.len() / 3 + 1)).collect();
     ensure!(pieces.len() == 3, "{} pieces", pieces.len());

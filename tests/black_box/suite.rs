@@ -79,7 +79,8 @@ pub(crate) use heavy;
 /// Registers heavy tests that need something which a machine may lack. Where it is missing, they are shown as ignored.
 macro_rules! heavy_with {
     ($suite:expr, $needed:expr, $($test:ident),+ $(,)?) => {
-        $($suite.needing(&$needed, module_path!(), stringify!($test), $test);)+
+        let needed = $needed;
+        $($suite.needing(&needed, module_path!(), stringify!($test), $crate::suite::Weight::Heavy, $test);)+
     };
 }
 pub(crate) use heavy_with;
@@ -133,28 +134,25 @@ impl Suite {
         trials.push(Trial::test(name, trial));
     }
 
+    /// Adds a test that needs what was looked for. Where that failed, it is shown as ignored.
+    pub fn needing<T, F>(&mut self, needed: &Result<T>, module: &str, name: &str, weight: Weight, test: F)
+    where
+        F: AsyncFnOnce(&mut TestEnv) -> Result<()> + Send + 'static,
+    {
+        match needed {
+            Ok(_) => self.test(module, name, weight, test),
+            Err(missing) => self.ignored(module, name, &format!("{missing:#}")),
+        }
+    }
+
     /// Adds a heavy test of a language, by its name. Where the language's tools are missing, it is shown as ignored.
     pub fn of_language<F>(&mut self, module: &str, name: &str, language: Language, test: F)
     where
         F: AsyncFnOnce(&mut TestEnv) -> Result<()> + Send + 'static,
     {
         let name = format!("{name}_{}", language.name());
-        if language.has_tools() {
-            self.test(module, &name, Weight::Heavy, test);
-        } else {
-            self.ignored(module, &name, "its tools are missing; see scripts/languages.sh");
-        }
-    }
-
-    /// Adds a heavy test that needs what was looked for. Where that failed, it is shown as ignored.
-    pub fn needing<T, F>(&mut self, needed: &Result<T>, module: &str, name: &str, test: F)
-    where
-        F: AsyncFnOnce(&mut TestEnv) -> Result<()> + Send + 'static,
-    {
-        match needed {
-            Ok(_) => self.test(module, name, Weight::Heavy, test),
-            Err(missing) => self.ignored(module, name, &format!("{missing:#}")),
-        }
+        let tools = language.has_tools().then_some(()).context("its tools are missing; see scripts/languages.sh");
+        self.needing(&tools, module, &name, Weight::Heavy, test);
     }
 
     /// Adds a test whose host runs in a container. Where there can be none, it is shown as ignored.
@@ -162,11 +160,9 @@ impl Suite {
     where
         F: AsyncFnOnce(&mut TestEnv) -> Result<()> + Send + 'static,
     {
-        if Cgroup::is_possible() {
-            self.test(module, name, weight, test);
-        } else {
-            self.ignored(module, name, "this machine has no control groups to limit memory with");
-        }
+        let groups = Cgroup::is_possible().then_some(());
+        let groups = groups.context("this machine has no control groups to limit memory with");
+        self.needing(&groups, module, name, weight, test);
     }
 
     /// Adds a test that cannot run on this machine. It is shown as ignored, with the reason.

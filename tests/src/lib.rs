@@ -19,6 +19,7 @@ mod examples;
 pub mod foreign_controller;
 #[cfg(test)]
 mod guarantees;
+pub mod gzip;
 pub mod helm;
 pub mod host;
 pub mod http;
@@ -52,6 +53,7 @@ pub mod sockets;
 mod structure;
 pub mod table;
 pub mod third_party;
+pub mod thoroughness;
 pub mod tls;
 pub mod wait;
 pub mod webhooks;

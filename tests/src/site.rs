@@ -1,5 +1,5 @@
-//! Checks the site that `make docs` makes: each link in it leads to a file, and each fragment to an element. Makes nothing: without a site it says so, and
-//! in CI there has to be one. Links to other sites are not followed.
+//! Checks the site that `make docs` makes: each link in it leads to a file, and each fragment to an element. Makes nothing: scripts/test.sh runs it
+//! after it made the site. Links to other sites are not followed.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,13 +15,10 @@ use crate::artifacts::target;
 const LEFT_OUT: [&str; 2] = ["print.html", "404.html"];
 
 #[test]
+#[ignore = "needs the site; `make docs` makes it"]
 fn each_link_of_the_site_leads_to_an_element() -> Result<()> {
     let folder = target().join("book");
-    if !folder.join("index.html").is_file() {
-        ensure!(std::env::var_os("CI").is_none(), "there is no site; scripts/docs.sh makes it");
-        eprintln!("skipped: there is no site; `make docs` makes it");
-        return Ok(());
-    }
+    ensure!(folder.join("index.html").is_file(), "there is no site; `make docs` makes it");
     let mut pages = BTreeMap::new();
     for page in html(&folder)?.into_iter().chain(html(&folder.join("decisions"))?) {
         let text = fs::read_to_string(&page)?;

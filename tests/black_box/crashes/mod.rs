@@ -12,6 +12,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use pilothouse_tests::{
     cluster::Cluster,
     proxy::{Moment, Upstream},
+    thoroughness::Thoroughness,
 };
 
 use self::{
@@ -21,7 +22,6 @@ use self::{
 use crate::{
     suite::{Suite, heavy},
     test_env::TestEnv,
-    thoroughness::Thoroughness,
 };
 
 /// Of how many points one is tried if not all are.

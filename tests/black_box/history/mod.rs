@@ -7,7 +7,7 @@ mod workload;
 use anyhow::{Context, Result};
 use fastrand::Rng;
 use futures::{StreamExt, TryStreamExt, stream};
-use pilothouse_tests::cluster::Cluster;
+use pilothouse_tests::{cluster::Cluster, thoroughness::Thoroughness};
 
 use self::{
     steps::History,
@@ -16,7 +16,6 @@ use self::{
 use crate::{
     suite::{Suite, heavy},
     test_env::TestEnv,
-    thoroughness::Thoroughness,
 };
 
 /// The number of histories, distributed among the hosts, for all of `make test-all` and for a part.

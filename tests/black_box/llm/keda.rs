@@ -8,6 +8,7 @@ use pilothouse_tests::{
     metrics_api::MetricsApi,
     prometheus::Prometheus,
     third_party::KEDA_OPERATOR,
+    thoroughness::Thoroughness,
 };
 use serde_json::{Value, json};
 
@@ -16,9 +17,8 @@ use super::{
     words::{LATENCY, QUEUE, model_deployment, says},
 };
 use crate::{
-    suite::{Suite, Weight},
+    suite::{Suite, heavy_with},
     test_env::{TestEnv, is_ready},
-    thoroughness::Thoroughness,
 };
 
 /// What a router tells of the requests that it has, also while no server runs.
@@ -34,26 +34,23 @@ const ENGINE: [(&str, [&str; 2]); 2] = [
 /// The time limit for several rounds of an autoscaler.
 const LONG: std::time::Duration = std::time::Duration::from_secs(120);
 
-/// KEDA takes minutes to build. Where nobody has asked for that, its tests are left out.
-macro_rules! with_keda {
-    ($suite:expr, $($test:ident),+ $(,)?) => {
-        if KEDA_OPERATOR.is_built() || Thoroughness::of_run() == Thoroughness::All {
-            $($suite.test(module_path!(), stringify!($test), Weight::Heavy, $test);)+
-        } else {
-            $($suite.ignored(module_path!(), stringify!($test), "KEDA is not built; see make keda");)+
-        }
-    };
-}
-
 pub fn register(suite: &mut Suite) {
-    with_keda!(
+    heavy_with!(
         suite,
+        needed(),
         keda_removes_the_last_server_and_brings_it_back,
         keda_and_an_autoscaler_of_ours_change_places,
         keda_takes_no_autoscaler_of_another_object,
         keda_that_its_user_pauses_leaves_the_number_to_them,
         what_keda_finds_wrong_is_told_until_it_is_mended,
     );
+}
+
+/// KEDA takes minutes to build. Where nobody has asked for that, its tests are left out.
+fn needed() -> Result<()> {
+    let is_asked_for = KEDA_OPERATOR.is_built() || Thoroughness::of_run() == Thoroughness::All;
+    ensure!(is_asked_for, "KEDA is not built; see make keda");
+    Ok(())
 }
 
 /// What KEDA and its autoscaler read.

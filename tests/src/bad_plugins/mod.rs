@@ -3,16 +3,13 @@
 pub mod components;
 mod registry;
 
-use std::io::Write;
-
 use anyhow::Result;
-use flate2::{Compression, write::GzEncoder};
 use rcgen::KeyPair;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 use self::registry::BadRegistry;
-use crate::registry::digest;
+use crate::{gzip::gzipped, registry::digest};
 
 /// All of them, with the servers that they come from.
 pub struct BadPlugins {
@@ -195,10 +192,4 @@ fn in_registries(registry: &BadRegistry) -> Vec<Bad> {
     .into_iter()
     .map(|(name, reason, words)| Bad::pulled(&format!("pulled-{name}"), registry.image(name), (reason, words)))
     .collect()
-}
-
-fn gzipped(bytes: &[u8]) -> Result<Vec<u8>> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-    encoder.write_all(bytes)?;
-    Ok(encoder.finish()?)
 }

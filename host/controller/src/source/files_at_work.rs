@@ -14,6 +14,8 @@ use std::{
 
 use pilothouse_engine::digest;
 
+use super::whole_file::write_whole;
+
 /// What was written of a directory.
 pub struct FilesAtWork {
     file: PathBuf,
@@ -50,7 +52,7 @@ impl FilesAtWork {
         if now == self.written {
             return;
         }
-        if let Err(error) = write_whole(&self.file, &now) {
+        if let Err(error) = write(&self.file, &now) {
             tracing::warn!("which plugins of the directory work cannot be kept for the next start: {error}");
         }
         self.written = now;
@@ -61,14 +63,11 @@ fn written_in(file: &Path) -> io::Result<Written> {
     Ok(serde_json::from_slice(&std::fs::read(file)?)?)
 }
 
-/// Writes a file that is whole or as it was.
-fn write_whole(file: &Path, written: &Written) -> io::Result<()> {
+fn write(file: &Path, written: &Written) -> io::Result<()> {
     if let Some(folder) = file.parent() {
         std::fs::create_dir_all(folder)?;
     }
-    let unfinished = file.with_extension(format!("{}.unfinished", std::process::id()));
-    std::fs::write(&unfinished, serde_json::to_vec(written)?)?;
-    std::fs::rename(&unfinished, file)
+    write_whole(file, &serde_json::to_vec(written)?)
 }
 
 #[cfg(test)]

@@ -14,3 +14,4 @@ pub mod loader;
 pub mod plugin_memory;
 pub mod plugin_objects;
 mod source_id;
+mod whole_file;

@@ -9,12 +9,10 @@ use std::{
 };
 
 use prometheus_client::metrics::gauge::Gauge;
-use tokio::{
-    sync::watch,
-    time::{Instant, timeout},
-};
+use tokio::time::{Instant, timeout};
 
 use super::source_id::SourceId;
+use crate::observable::Observable;
 
 /// The part of what all may keep that is added while one version takes the place of another: both are loaded then.
 const PART_FOR_SWAPS: usize = 4;
@@ -30,7 +28,7 @@ pub struct PluginMemory {
     most: usize,
     state: Mutex<State>,
     /// Whether it is known which ones worked before the host started.
-    is_known: watch::Sender<bool>,
+    is_known: Observable<bool>,
     /// What all keep together, as a metric.
     told: Gauge,
 }
@@ -109,7 +107,7 @@ impl Kept {
 impl PluginMemory {
     /// So many bytes for all plugins together. What they keep is told by a metric.
     pub fn new(most: usize, told: Gauge) -> Arc<Self> {
-        Arc::new(Self { most, state: Mutex::default(), is_known: watch::Sender::new(true), told })
+        Arc::new(Self { most, state: Mutex::default(), is_known: Observable::new(true), told })
     }
 
     /// Takes what a version of a source keeps.
@@ -149,13 +147,12 @@ impl PluginMemory {
 
     /// Whether it is known by now which ones worked before the host started.
     pub fn know_those_of_before(&self, is_known: bool) {
-        self.is_known.send_replace(is_known);
+        self.is_known.set(is_known);
     }
 
     /// Waits until it is known which ones worked before the host started, for some time at most.
     pub async fn those_of_before(&self) {
-        let mut is_known = self.is_known.subscribe();
-        if timeout(MOST_WAITED, is_known.wait_for(|is_known| *is_known)).await.is_err() {
+        if timeout(MOST_WAITED, self.is_known.wait_for(|is_known| *is_known)).await.is_err() {
             tracing::warn!("which Plugins worked before is not known yet; new plugins are loaded all the same");
             self.know_those_of_before(true);
         }

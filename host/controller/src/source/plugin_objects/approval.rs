@@ -16,7 +16,7 @@ use super::{
 use crate::{
     api::{LeftBehind, PlanState, PlanStatus, PlanSummary, Plugin},
     plugin::Versions,
-    source::loader::{Prepared, SourceId},
+    source::loader::Prepared,
 };
 
 impl PluginObjects {
@@ -44,8 +44,7 @@ impl PluginObjects {
         }
         // What another version has done to objects of a canary that has ended is about to be undone, and would be taken for what is there.
         let is_undone = |versions: &Versions| versions.iter().all(|version| version.new_version.has_seen_all());
-        let has_loaded = self.looker.loader.loaded(&SourceId::Object(name.to_owned())).is_some();
-        if has_loaded && !self.at_work_as_loaded(name).is_some_and(|(_, active)| is_undone(&active)) {
+        if self.is_loaded(name) && !self.at_work_as_loaded(name).is_some_and(|(_, active)| is_undone(&active)) {
             return;
         }
         let candidate = Candidate { digest: held.digest(), version: held.version() };

@@ -37,7 +37,8 @@ impl PluginObjects {
         Some(self.looker.contents.kept_memory(digest))
     }
 
-    /// What a `Plugin` keeps of the memory of plugins, or what is kept free for it.
+    /// What a `Plugin` keeps of the memory of plugins, or what is kept free for it. A version whose last calls are ending does not count here, or
+    /// the status would tell of each.
     pub(super) fn memory_of(&self, name: &str) -> Option<usize> {
         let id = SourceId::Object(name.to_owned());
         let mut counted: Vec<Arc<Prepared>> = Vec::new();

@@ -15,7 +15,7 @@ use pilothouse_engine::{KEPT_FOR, digest};
 use serde::{Deserialize, Serialize};
 
 use super::component::{Component, Fetched, Origin};
-use crate::source::plugin_objects::digest_text;
+use crate::source::{plugin_objects::digest_text, whole_file::write_whole};
 
 /// The components in a directory.
 #[derive(Clone)]
@@ -124,16 +124,6 @@ fn touch(path: &Path) {
     {
         tracing::debug!("failed to touch {}: {error}", path.display());
     }
-}
-
-/// Writes a file that is whole or not there.
-fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    if std::fs::read(path).is_ok_and(|found| found == bytes) {
-        return Ok(());
-    }
-    let unfinished = path.with_extension("unfinished");
-    std::fs::write(&unfinished, bytes)?;
-    std::fs::rename(&unfinished, path)
 }
 
 #[cfg(test)]

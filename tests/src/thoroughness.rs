@@ -8,7 +8,7 @@ const ALL: &str = "PILOTHOUSE_TEST_ALL";
 pub enum Thoroughness {
     /// All that there is.
     All,
-    /// A part, another one in each run.
+    /// A part: where there are many alike, another one in each run.
     Part,
 }
 
