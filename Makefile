@@ -13,8 +13,12 @@ export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH):/usr/local/go/bin
 
 STATE ?= .pilothouse
 
-# How `bench-plugins`, `bench-operators`, `bench-plan`, `bench-neighbours` and `bench-lookups` build the host and themselves.
+# Which host most benchmarks measure: the one that users get, or with `dev` the one for development.
 PROFILE ?= release
+export PROFILE
+
+# Runs the benchmark $(1) of a host. It only asks and counts, and need not be optimised itself.
+bench-host = host=$$(scripts/measured-host.sh) && PILOTHOUSE_BIN=$$host cargo bench --locked --profile dev --workspace --bench $(1)
 
 # What `docker-build`, `docker-push`, `deploy` and `publish` are about: llm-operator, which has its plugins in its image, or pilothouse, the host
 # alone, which gets plugins as objects of the cluster.
@@ -44,6 +48,10 @@ test: ## Check format and lints, and run all tests
 test-all: ## The same, with all points at which the host can crash, and more random histories
 	@scripts/prepare.sh rustfmt clippy
 	@PILOTHOUSE_TEST_ALL=1 scripts/test.sh
+
+.PHONY: third-party
+third-party: programs ## Build the programs of other projects that `make test` runs, which takes minutes the first time (needs Go)
+	@$(BIN)/third-party registry lws kueue
 
 .PHONY: keda
 keda: programs plugins ## Run the tests with KEDA's own operator, which takes minutes to build the first time (needs Go)
@@ -109,32 +117,27 @@ bench: plugins ## Run the benchmarks (release build)
 
 .PHONY: bench-plugins
 bench-plugins: plugins ## Measure plugins as objects: installation, update, restart, many of them (PROFILE=release)
-	@cargo build --locked --profile '$(PROFILE)' -p pilothouse
-	@cargo bench --locked --profile '$(PROFILE)' -p pilothouse-bench --bench plugins
+	@$(call bench-host,plugins)
 
 .PHONY: bench-operators
 bench-operators: plugins ## Measure a hundred plugins in one process, each of which makes the objects of the next (PROFILE=release)
-	@cargo build --locked --profile '$(PROFILE)' -p pilothouse
-	@cargo bench --locked --profile '$(PROFILE)' -p pilothouse-bench --bench operators
+	@$(call bench-host,operators)
 
 .PHONY: bench-plan
 bench-plan: plugins ## Measure a plan over 500 objects, and fail where it takes more than 10 s (PROFILE=release)
-	@cargo build --locked --profile '$(PROFILE)' -p pilothouse
-	@cargo bench --locked --profile '$(PROFILE)' -p pilothouse-bench --bench plan
+	@$(call bench-host,plan)
 
 .PHONY: bench-lookups
 bench-lookups: plugins ## Measure a host whose plugin looks up all of 10,000 Pods (PROFILE=release)
-	@cargo build --locked --profile '$(PROFILE)' -p pilothouse
-	@cargo bench --locked --profile '$(PROFILE)' -p pilothouse-bench --bench lookups
+	@$(call bench-host,lookups)
 
 .PHONY: bench-neighbours
 bench-neighbours: plugins ## Measure what bad plugins cost their neighbours, and with BENCH_CHECK=1 fail where it is too much (PROFILE=release)
-	@cargo build --locked --profile '$(PROFILE)' -p pilothouse
-	@cargo bench --locked --profile '$(PROFILE)' -p pilothouse-bench --bench neighbours
+	@$(call bench-host,neighbours)
 
 .PHONY: bench-writes
 bench-writes: ## Measure what one write costs an API server, by the way in which it is made
-	@cargo bench --locked --profile dev -p pilothouse-bench --bench writes
+	@cargo bench --locked --profile dev --workspace --bench writes
 
 .PHONY: pictures
 pictures: ## Make the pictures of the README anew, from a run of the demo and from what `make bench-check KEEP=1` kept last
@@ -146,21 +149,19 @@ bench-saturation: ## Measure how many objects a second one host carries, over an
 
 .PHONY: bench-lists
 bench-lists: ## Measure what the first look at all objects of a kind costs an API server, as pages and as a stream
-	@cargo bench --locked --profile dev -p pilothouse-bench --bench lists
+	@cargo bench --locked --profile dev --workspace --bench lists
 
 .PHONY: bench-languages
 bench-languages: ## Measure the same plugin in Rust, C, TypeScript, Go and Python, side by side (PROFILE=release)
 	@scripts/prepare.sh
 	@scripts/languages.sh
-	@cargo build --locked --profile '$(PROFILE)' -p pilothouse
-	@scripts/bench-languages.sh '$(or $(CARGO_TARGET_DIR),target)/$(PROFILE)/pilothouse'
+	@host=$$(scripts/measured-host.sh) && scripts/bench-languages.sh "$$host"
 
 .PHONY: bench-dev
 bench-dev: ## Measure `pilothouse dev` from a saved source to the changed child, in each language (PROFILE=release)
 	@scripts/prepare.sh
 	@scripts/languages.sh
-	@cargo build --locked --profile '$(PROFILE)' -p pilothouse
-	@cargo bench --locked --profile '$(PROFILE)' -p pilothouse-bench --bench dev
+	@$(call bench-host,dev)
 
 .PHONY: compare
 compare: plugins ## Measure the host beside an operator on controller-runtime (release build, needs Go)
@@ -171,9 +172,8 @@ bench-check: plugins ## Measure under load and beside controller-runtime, and fa
 	@scripts/bench-check.sh
 
 .PHONY: models
-models: plugins ## Measure what an edit of a model costs that many LLMDeployments serve (release build)
-	@scripts/release.sh
-	@PILOTHOUSE_BIN='$(or $(CARGO_TARGET_DIR),target)/production/release/pilothouse' cargo bench --locked --profile dev -p pilothouse-bench --bench models
+models: plugins ## Measure what an edit of a model costs that many LLMDeployments serve (PROFILE=release)
+	@$(call bench-host,models)
 
 .PHONY: simulate
 simulate: ## Run N simulated histories of the host from SEED on, or for HOURS, or replay the one of SEED (docs/simulation.md)

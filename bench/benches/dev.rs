@@ -1,5 +1,5 @@
 //! `pilothouse dev` in each language: the time from saving a source until the child in the cluster is another one, with a warm build. Needs
-//! the host of the same profile, and the tools of the languages; `make bench-dev` sees to both. A language without tools is left out.
+//! a host, and the tools of the languages; `make bench-dev` sees to both. A language without tools is left out.
 //!
 //!   DEV_REPEATS=5 make bench-dev
 

@@ -1,6 +1,6 @@
 //! `pilothouse plan --eventual` over many objects that have no children yet, on an API server of its own: how long the command takes, with the
 //! machine code of the plugin in its cache. It ends with an error where that is more than ten seconds for five hundred objects, or where the
-//! command wrote anything. Needs `make plugins` and the host of the same profile; `make bench-plan` builds both.
+//! command wrote anything. Needs `make plugins` and a host; `make bench-plan` builds both.
 //!
 //!   PLAN_OBJECTS=500 PLAN_REPEATS=3 make bench-plan
 

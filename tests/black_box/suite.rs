@@ -76,6 +76,15 @@ macro_rules! heavy {
 }
 pub(crate) use heavy;
 
+/// Registers tests that need something which a machine may lack. Where it is missing, they are shown as ignored.
+macro_rules! tests_with {
+    ($suite:expr, $needed:expr, $($test:ident),+ $(,)?) => {
+        let needed = $needed;
+        $($suite.needing(&needed, module_path!(), stringify!($test), $crate::suite::Weight::Light, $test);)+
+    };
+}
+pub(crate) use tests_with;
+
 /// Registers heavy tests that need something which a machine may lack. Where it is missing, they are shown as ignored.
 macro_rules! heavy_with {
     ($suite:expr, $needed:expr, $($test:ident),+ $(,)?) => {

@@ -33,6 +33,7 @@ pub mod machine_clock;
 pub mod manifests;
 pub mod metrics;
 pub mod metrics_api;
+pub mod needs;
 pub mod nodes;
 #[cfg(test)]
 mod page_blocks;

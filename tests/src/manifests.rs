@@ -27,6 +27,10 @@ const CRDS: [(&str, &[&str]); 2] = [
 /// What `kubectl apply` makes the namespace of.
 const NAMESPACE: &str = "---\napiVersion: v1\nkind: Namespace\nmetadata:\n  name: pilothouse\n";
 
+/// What of the host's chart is a file of its own, for it changes how the API server serves all others, too.
+const PRIORITY_AND_FAIRNESS: [&str; 4] =
+    ["--set", "priorityAndFairness.enabled=true", "--show-only", "templates/priorityandfairness.yaml"];
+
 /// A file that is made.
 pub struct Made {
     /// Where it is.
@@ -45,8 +49,12 @@ pub async fn made() -> Result<Vec<Made>> {
     // The operator of one namespace, whose rights end there.
     let values = ["--set", "watchNamespace=default"];
     let operator = Release { chart: "llm-operator", name: "llm-operator", namespace: "default", values: &values };
-    let mut files =
-        vec![plain(&helm, host, NAMESPACE, "pilothouse").await?, plain(&helm, operator, "", "llm-operator").await?];
+    let lines = Release { values: &PRIORITY_AND_FAIRNESS, ..host };
+    let mut files = vec![
+        plain(&helm, host, NAMESPACE, "pilothouse").await?,
+        plain(&helm, operator, "", "llm-operator").await?,
+        plain(&helm, lines, "", "priority-and-fairness").await?,
+    ];
     for (chart, crds) in CRDS {
         for crd in crds {
             let file = format!("{crd}.yaml");

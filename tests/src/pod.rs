@@ -36,10 +36,4 @@ impl Pod {
         command.env_remove("KUBECONFIG").env_remove("POD_NAMESPACE").env("HOME", &self.account);
         Ok(command)
     }
-
-    /// Whether this machine lets a test do that without being root.
-    pub async fn is_possible(&self) -> bool {
-        let Ok(mut command) = self.command("true") else { return false };
-        command.status().await.is_ok_and(|status| status.success())
-    }
 }

@@ -1,6 +1,6 @@
 //! Many Pods in a namespace, and objects whose plugin looks up all of them: what one change of a Pod costs the host, whether `/healthz`
 //! answers in time meanwhile, and whether the Lease is renewed. On an API server of its own, without a scheduler and a kubelet. Needs
-//! `make plugins` and the host of the same profile; `make bench-lookups` builds both.
+//! `make plugins` and a host; `make bench-lookups` builds both.
 //!
 //!   LOOKUPS_PODS=10000 LOOKUPS_OBJECTS=50 LOOKUPS_CHANGES=20 make bench-lookups
 

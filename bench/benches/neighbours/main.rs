@@ -1,7 +1,7 @@
 //! What bad plugins cost their neighbours, in a container of the size that is deployed: how much longer a change of a good plugin's object
 //! takes beside plugins that allocate and compute as much as they may, and how much memory the host keeps of some fifty plugins that could
 //! not load, once they are removed. On API servers of its own. With BENCH_CHECK it fails where a limit is broken. Needs `make plugins` and
-//! the host of the same profile; `make bench-neighbours` builds both.
+//! a host; `make bench-neighbours` builds both.
 //!
 //!   NEIGHBOURS_REPEATS=3 NEIGHBOURS_CHANGES=200 BENCH_CHECK=1 make bench-neighbours
 

@@ -1,7 +1,7 @@
 //! A hundred operators in one process, on an API server of their own. Each has a kind of its own with a hundred objects; the child of each
 //! object is the object of the next operator, so that one change goes through all of them. Prints what all of them need at rest, how long
-//! a change takes from one to the next, and how long a host takes to start with them. Needs `make plugins` and the host of the same
-//! profile; `make bench-operators` builds both. With `BENCH_CHECK` it fails where a limit is broken.
+//! a change takes from one to the next, and how long a host takes to start with them. Needs `make plugins` and a host;
+//! `make bench-operators` builds both. With `BENCH_CHECK` it fails where a limit is broken.
 //!
 //!   OPERATORS_OBJECTS=100 OPERATORS_CHANGES=50 make bench-operators
 

@@ -1,7 +1,7 @@
 //! Plugins as objects of the cluster, on an API server of their own: how long it takes from a ConfigMap to a reconciled object, until all
 //! objects are on the version that a changed ConfigMap has, until a host works again whose source is away, and until many plugins are
-//! loaded whose machine code is there. Prints medians; the limits are those of docs/plugin-objects.md. Needs `make plugins` and the
-//! host of the same profile; `make bench-plugins` builds both.
+//! loaded whose machine code is there. Prints medians; the limits are those of docs/plugin-objects.md. Needs `make plugins` and a
+//! host; `make bench-plugins` builds both.
 //!
 //!   PLUGINS_REPEATS=3 PLUGINS_OBJECTS=200 make bench-plugins
 

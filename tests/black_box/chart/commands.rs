@@ -8,6 +8,7 @@ use pilothouse_control_plane::signal::{self, Signal};
 use pilothouse_tests::{
     artifacts,
     cluster::{Awaited, PATIENCE},
+    needs,
     process_group::ProcessGroup,
     wait::{Look, eventually},
 };
@@ -15,8 +16,7 @@ use tokio::{process::Command, time::timeout};
 
 use super::{PLUGINS, image::said};
 use crate::{
-    llm::scripts::has_kubectl,
-    suite::{Suite, tests},
+    suite::{Suite, tests, tests_with},
     test_env::{TestEnv, app},
 };
 
@@ -24,21 +24,13 @@ use crate::{
 const BUILD: Duration = Duration::from_secs(300);
 
 pub fn register(suite: &mut Suite) {
-    tests!(
-        suite,
-        the_files_of_the_seeds_are_applied_one_after_the_other,
-        make_run_has_a_host_work_on_the_cluster_of_kubectl,
-        the_folders_are_those_of_the_seed,
-    );
+    tests_with!(suite, needs::kubectl(), the_files_of_the_seeds_are_applied_one_after_the_other);
+    tests!(suite, make_run_has_a_host_work_on_the_cluster_of_kubectl, the_folders_are_those_of_the_seed,);
 }
 
 /// `kubectl apply -f 01-what-is-crd.yaml`, `02-simple-operator.yaml`, `my-llm-model.yaml` (G1), and what the seeds do with kinds (G4) and
 /// objects (G5) then, and ask of the operator's account (G7).
 async fn the_files_of_the_seeds_are_applied_one_after_the_other(env: &mut TestEnv) -> Result<()> {
-    if !has_kubectl().await {
-        eprintln!("there is no kubectl on this machine: the files are not applied");
-        return Ok(());
-    }
     env.move_to_api_server_with(&[]).await?;
     let kubeconfig = env.cluster.plane.kubeconfig_path();
     let k = async |line: &str| kubectl(&kubeconfig, line).await;

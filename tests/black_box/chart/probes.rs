@@ -8,6 +8,7 @@ use pilothouse_tests::{
     artifacts,
     cluster::{PATIENCE, condition},
     helm::{Helm, Release},
+    needs,
     registry::Registry,
     sockets::{self, Ports},
     wait::{Look, eventually},
@@ -19,7 +20,7 @@ use crate::{
     deployed::Deployed,
     plugin_objects::{plugin_object, text},
     registries::{push, source},
-    suite::{Suite, tests},
+    suite::{Suite, tests, tests_with},
     test_env::TestEnv,
 };
 
@@ -27,12 +28,8 @@ use crate::{
 const HOST: &str = "pilothouse";
 
 pub fn register(suite: &mut Suite) {
-    tests!(
-        suite,
-        a_host_listens_on_the_ports_of_its_pod,
-        a_host_answers_its_probes,
-        a_host_reaches_the_api_server_and_registries,
-    );
+    tests_with!(suite, needs::own_network(), a_host_listens_on_the_ports_of_its_pod);
+    tests!(suite, a_host_answers_its_probes, a_host_reaches_the_api_server_and_registries);
 }
 
 /// With the arguments of the Deployment as they are, in a network of its own: nobody else has these ports there.
@@ -42,7 +39,7 @@ async fn a_host_listens_on_the_ports_of_its_pod(_: &mut TestEnv) -> Result<()> {
     let declared = container["ports"].as_array().into_iter().flatten().map(|port| number(&port["containerPort"]));
     let declared: BTreeSet<u16> = declared.collect::<Result<_>>()?;
     let folder = tempfile::tempdir()?;
-    let Some(host) = alone(&artifacts::host_binary()?, container, folder.path()).await? else { return Ok(()) };
+    let host = alone(&artifacts::host_binary()?, container, folder.path())?;
     let pid = host.id().context("it has ended")?;
     eventually(PATIENCE, "the host to listen", async || {
         let found = sockets::ports(pid)?;
@@ -145,17 +142,8 @@ fn of_kind<'o>(objects: &'o [Value], kind: &str) -> Result<&'o Value> {
     objects.iter().find(|object| object["kind"] == kind).with_context(|| format!("no {kind}"))
 }
 
-/// Starts a host in a network without anybody else. None if this machine lets nobody but root have one.
-async fn alone(binary: &Path, container: &Value, folder: &Path) -> Result<Option<Child>> {
-    let in_own_network = || {
-        let mut command = Command::new("unshare");
-        command.args(["--map-root-user", "--net"]).kill_on_drop(true).stdin(Stdio::null());
-        command
-    };
-    if !in_own_network().arg("true").status().await.is_ok_and(|status| status.success()) {
-        eprintln!("skipped: this machine lets nobody but root have a network of their own");
-        return Ok(None);
-    }
+/// Starts a host in a network without anybody else.
+fn alone(binary: &Path, container: &Value, folder: &Path) -> Result<Child> {
     let kubeconfig = folder.join("kubeconfig");
     let cluster = json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "x",
@@ -167,7 +155,8 @@ async fn alone(binary: &Path, container: &Value, folder: &Path) -> Result<Option
     let cache = format!("--cache-dir={}", folder.display());
     let arguments = container["args"].as_array().context("no arguments")?.iter().map(text);
     let arguments = arguments.map(|it| it.replace("--cache-dir=/cache", &cache));
-    let mut command = in_own_network();
+    let mut command = Command::new("unshare");
+    command.args(["--map-root-user", "--net"]).kill_on_drop(true).stdin(Stdio::null());
     command.arg(binary).args(arguments).arg("--kubeconfig").arg(kubeconfig).env("POD_NAMESPACE", HOST);
-    Ok(Some(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?))
+    Ok(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?)
 }

@@ -4,14 +4,15 @@ use anyhow::{Context, Result, ensure};
 use pilothouse_tests::{
     cluster::{Awaited, Cluster, PATIENCE},
     lws::LwsController,
-    third_party::LEADER_WORKER_SET,
+    needs,
+    third_party::{LEADER_WORKER_SET, LWS_CONTROLLER},
     wait::{Look, eventually},
 };
 use serde_json::{Value, json};
 
 use super::words::{LATENCY, metrics_of_vllm, model_deployment, says, serves};
 use crate::{
-    suite::{Suite, heavy},
+    suite::{Suite, heavy, heavy_with},
     test_env::TestEnv,
 };
 
@@ -19,12 +20,13 @@ use crate::{
 const LONG: std::time::Duration = std::time::Duration::from_secs(90);
 
 pub fn register(suite: &mut Suite) {
-    heavy!(
+    heavy_with!(
         suite,
+        needs::program(&LWS_CONTROLLER, "make third-party"),
         a_server_beyond_one_node_is_a_group_of_pods,
         groups_are_scaled_by_the_autoscaler,
-        without_the_kind_of_groups_everything_stays_as_it_is,
     );
+    heavy!(suite, without_the_kind_of_groups_everything_stays_as_it_is);
 }
 
 /// Four GPUs for each server, on nodes that have so many.

@@ -6,9 +6,9 @@ use pilothouse_tests::{
     keda::Keda,
     keda_webhook::KedaWebhook,
     metrics_api::MetricsApi,
+    needs,
     prometheus::Prometheus,
     third_party::KEDA_OPERATOR,
-    thoroughness::Thoroughness,
 };
 use serde_json::{Value, json};
 
@@ -37,20 +37,13 @@ const LONG: std::time::Duration = std::time::Duration::from_secs(120);
 pub fn register(suite: &mut Suite) {
     heavy_with!(
         suite,
-        needed(),
+        needs::program(&KEDA_OPERATOR, "make keda"),
         keda_removes_the_last_server_and_brings_it_back,
         keda_and_an_autoscaler_of_ours_change_places,
         keda_takes_no_autoscaler_of_another_object,
         keda_that_its_user_pauses_leaves_the_number_to_them,
         what_keda_finds_wrong_is_told_until_it_is_mended,
     );
-}
-
-/// KEDA takes minutes to build. Where nobody has asked for that, its tests are left out.
-fn needed() -> Result<()> {
-    let is_asked_for = KEDA_OPERATOR.is_built() || Thoroughness::of_run() == Thoroughness::All;
-    ensure!(is_asked_for, "KEDA is not built; see make keda");
-    Ok(())
 }
 
 /// What KEDA and its autoscaler read.

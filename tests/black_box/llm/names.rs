@@ -7,12 +7,14 @@ use anyhow::{Context, Result, ensure};
 use pilothouse_tests::{
     cluster::{Awaited, Cluster, PATIENCE, condition},
     lws::LwsController,
+    needs,
+    third_party::LWS_CONTROLLER,
 };
 use serde_json::{Value, json};
 
 use super::words::{MODEL, deployment, model, model_deployment, says, server, serves};
 use crate::{
-    suite::{Suite, heavy, tests},
+    suite::{Suite, heavy_with, tests},
     test_env::{TestEnv, is_ready},
 };
 
@@ -29,8 +31,9 @@ pub fn register(suite: &mut Suite) {
         a_shortened_name_that_another_object_has_is_told,
         a_model_named_as_the_headless_service_of_another_one_says_so_and_follows_it,
     );
-    heavy!(
+    heavy_with!(
         suite,
+        needs::program(&LWS_CONTROLLER, "make third-party"),
         a_model_named_as_the_groups_of_another_one_has_pods_of_its_own,
         a_service_of_somebody_else_under_the_name_of_groups_is_told,
     );

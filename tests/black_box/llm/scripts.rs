@@ -1,25 +1,21 @@
-//! The scripts of the seeds under `tests/scripts`, with the kubectl of this machine. Without one they are left out, and say so.
+//! The scripts of the seeds under `tests/scripts`, with the kubectl of this machine.
 
 use std::process::Stdio;
 
 use anyhow::{Context, Result, ensure};
-use pilothouse_tests::artifacts;
+use pilothouse_tests::{artifacts, needs};
 use tokio::process::Command;
 
 use crate::{
-    suite::{Suite, tests},
+    suite::{Suite, tests_with},
     test_env::TestEnv,
 };
 
 pub fn register(suite: &mut Suite) {
-    tests!(suite, the_scripts_of_the_seeds_pass);
+    tests_with!(suite, needs::kubectl(), the_scripts_of_the_seeds_pass);
 }
 
 async fn the_scripts_of_the_seeds_pass(env: &mut TestEnv) -> Result<()> {
-    if !has_kubectl().await {
-        eprintln!("there is no kubectl on this machine: the scripts are not run");
-        return Ok(());
-    }
     run(env, "01-test-crd.sh").await?;
     env.start(&["ai-llm-model", "llm-model", "llm-deployment"]).await?;
     run(env, "02-test-operator.sh").await?;
@@ -29,13 +25,6 @@ async fn the_scripts_of_the_seeds_pass(env: &mut TestEnv) -> Result<()> {
         ensure!(env.namespace.list(kind).await?.is_empty(), "a {kind} is left");
     }
     Ok(())
-}
-
-/// Whether this machine has a kubectl.
-pub async fn has_kubectl() -> bool {
-    let mut version = Command::new("kubectl");
-    version.args(["version", "--client"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    version.status().await.is_ok_and(|status| status.success())
 }
 
 /// Runs a script in the namespace of the test.

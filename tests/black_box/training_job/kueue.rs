@@ -5,6 +5,8 @@ use pilothouse_control_plane::LOST;
 use pilothouse_tests::{
     cluster::{Cluster, condition},
     kueue::{Kueue, queue},
+    needs,
+    third_party::KUEUE,
 };
 use serde_json::{Value, json};
 
@@ -13,12 +15,16 @@ use super::words::{
     text, waits,
 };
 use crate::{
-    suite::{Suite, heavy},
+    suite::{Suite, heavy_with},
     test_env::TestEnv,
 };
 
 pub fn register(suite: &mut Suite) {
-    heavy!(suite, a_job_waits_in_its_queue_and_gives_its_place_to_a_more_urgent_one);
+    heavy_with!(
+        suite,
+        needs::program(&KUEUE, "make third-party"),
+        a_job_waits_in_its_queue_and_gives_its_place_to_a_more_urgent_one,
+    );
 }
 
 const WORKLOAD: &str = "trainingjob-mnist";
