@@ -80,7 +80,7 @@ pub(crate) use heavy;
 macro_rules! tests_with {
     ($suite:expr, $needed:expr, $($test:ident),+ $(,)?) => {
         let needed = $needed;
-        $($suite.needing(&needed, module_path!(), stringify!($test), $crate::suite::Weight::Light, $test);)+
+        $($suite.needing(&needed, (module_path!(), stringify!($test)), $crate::suite::Weight::Light, $test);)+
     };
 }
 pub(crate) use tests_with;
@@ -89,7 +89,7 @@ pub(crate) use tests_with;
 macro_rules! heavy_with {
     ($suite:expr, $needed:expr, $($test:ident),+ $(,)?) => {
         let needed = $needed;
-        $($suite.needing(&needed, module_path!(), stringify!($test), $crate::suite::Weight::Heavy, $test);)+
+        $($suite.needing(&needed, (module_path!(), stringify!($test)), $crate::suite::Weight::Heavy, $test);)+
     };
 }
 pub(crate) use heavy_with;
@@ -143,8 +143,8 @@ impl Suite {
         trials.push(Trial::test(name, trial));
     }
 
-    /// Adds a test that needs what was looked for. Where that failed, it is shown as ignored.
-    pub fn needing<T, F>(&mut self, needed: &Result<T>, module: &str, name: &str, weight: Weight, test: F)
+    /// Adds a test, of this module and name, that needs what was looked for. Where that failed, it is shown as ignored.
+    pub fn needing<T, F>(&mut self, needed: &Result<T>, (module, name): (&str, &str), weight: Weight, test: F)
     where
         F: AsyncFnOnce(&mut TestEnv) -> Result<()> + Send + 'static,
     {
@@ -161,7 +161,7 @@ impl Suite {
     {
         let name = format!("{name}_{}", language.name());
         let tools = language.has_tools().then_some(()).context("its tools are missing; see scripts/languages.sh");
-        self.needing(&tools, module, &name, Weight::Heavy, test);
+        self.needing(&tools, (module, &name), Weight::Heavy, test);
     }
 
     /// Adds a test whose host runs in a container. Where there can be none, it is shown as ignored.
@@ -171,7 +171,7 @@ impl Suite {
     {
         let groups = Cgroup::is_possible().then_some(());
         let groups = groups.context("this machine has no control groups to limit memory with");
-        self.needing(&groups, module, name, weight, test);
+        self.needing(&groups, (module, name), weight, test);
     }
 
     /// Adds a test that cannot run on this machine. It is shown as ignored, with the reason.
