@@ -55,7 +55,8 @@ third-party: programs ## Build the programs of other projects that `make test` r
 
 .PHONY: keda
 keda: programs plugins ## Run the tests with KEDA's own operator, which takes minutes to build the first time (needs Go)
-	@PILOTHOUSE_TEST_ALL=1 cargo test --locked --workspace --test black_box -- llm::keda::
+	@$(BIN)/third-party keda
+	@cargo test --locked --workspace --test black_box -- llm::keda::
 
 .PHONY: frameworks
 frameworks: programs plugins ## Run the tests of training jobs, those with real TensorFlow, JAX and PyTorch 1.12 too, which are 1.2 GB to fetch the first time

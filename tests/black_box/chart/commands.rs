@@ -25,7 +25,7 @@ const BUILD: Duration = Duration::from_secs(300);
 
 pub fn register(suite: &mut Suite) {
     tests_with!(suite, needs::kubectl(), the_files_of_the_seeds_are_applied_one_after_the_other);
-    tests!(suite, make_run_has_a_host_work_on_the_cluster_of_kubectl, the_folders_are_those_of_the_seed,);
+    tests!(suite, make_run_has_a_host_work_on_the_cluster_of_kubectl, the_folders_are_those_of_the_seed);
 }
 
 /// `kubectl apply -f 01-what-is-crd.yaml`, `02-simple-operator.yaml`, `my-llm-model.yaml` (G1), and what the seeds do with kinds (G4) and
