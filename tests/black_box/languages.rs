@@ -2,7 +2,7 @@
 //! their own, and taken away again. They are the examples of `plugins/examples`, with a finalizer and instances that answer many calls. Their answers
 //! are compared elsewhere.
 
-use std::{path::Path, sync::Arc};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result, bail, ensure};
 use jiff::Timestamp;
@@ -287,7 +287,8 @@ async fn an_instance_answers_again_and_again(env: &TestEnv, language: Language, 
     let config = EngineConfig {
         cache: env.cluster.cache(),
         compiler: Compiler::InProcess,
-        limits: Limits::default(),
+        // To fill a heap takes half of the time that a call has elsewhere.
+        limits: Limits { cpu: Duration::from_secs(20), wall: Duration::from_secs(60), ..Limits::default() },
         call_memory: 1 << 30,
     };
     let plugin = Engine::new(config)?.load(std::fs::read(plugin)?).await?;

@@ -296,23 +296,23 @@ async fn a_source_that_is_away_at_the_start_keeps_its_place(env: &mut TestEnv) -
     Ok(())
 }
 
-/// Two of 450 KiB have room. The machine code of the file that is refused is there, and its name is the first.
+/// Two of 780 KiB have room, whatever their code keeps. The machine code of the file that is refused is there, and its name is the first.
 async fn files_and_plugins_that_worked_come_before_new_files(env: &mut TestEnv) -> Result<()> {
     let file = |env: &TestEnv, number: usize| env.host.plugins().join(format!("{}.wasm", name(number)));
-    start_with(env, &["--plugin-memory", "1"]).await?;
+    start_with(env, &["--plugin-memory", "2"]).await?;
     for number in [0, 1, 2, 3] {
         copies::define(env, number, &["v1"]).await?;
     }
-    put(&file(env, 0), &sized(0, 450)?)?;
+    put(&file(env, 0), &sized(0, 780)?)?;
     loaded(env, 0).await?;
     std::fs::remove_file(file(env, 0))?;
     memory_used(env, "nothing", |used| used == 0.0).await?;
 
     for number in [1, 2] {
-        put(&file(env, number), &sized(number, 450)?)?;
+        put(&file(env, number), &sized(number, 780)?)?;
         loaded(env, number).await?;
     }
-    put(&file(env, 0), &sized(0, 450)?)?;
+    put(&file(env, 0), &sized(0, 780)?)?;
     not_loaded(env, 0).await?;
     restart(env).await?;
     for number in [1, 2] {
@@ -326,10 +326,10 @@ async fn files_and_plugins_that_worked_come_before_new_files(env: &mut TestEnv) 
         std::fs::remove_file(file(env, number))?;
     }
     env.host.resume().await?;
-    install(env, 3, 450, json!({})).await?;
-    at_work(env, 3, 450).await?;
+    install(env, 3, 780, json!({})).await?;
+    at_work(env, 3, 780).await?;
     env.host.kill().await?;
-    put(&file(env, 0), &sized(0, 450)?)?;
+    put(&file(env, 0), &sized(0, 780)?)?;
     env.host.resume().await?;
     not_loaded(env, 0).await?;
     loaded(env, 2).await?;

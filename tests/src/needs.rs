@@ -12,7 +12,7 @@ use crate::{third_party::Program, thoroughness::Thoroughness};
 /// If it is not there and nobody has asked for it.
 pub fn program(program: &Program, command: &str) -> Result<()> {
     let is_asked_for = program.is_built() || Thoroughness::of_run() == Thoroughness::All;
-    ensure!(is_asked_for, "it is not built; see {command}");
+    ensure!(is_asked_for, "{} is not built; see {command}", program.name());
     Ok(())
 }
 

@@ -244,6 +244,11 @@ impl File {
 }
 
 impl Program {
+    /// What people call it.
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
     /// Whether the program is built already.
     pub fn is_built(&self) -> bool {
         artifacts::target().join(PROGRAMS).join(self.file()).is_file()

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use pilothouse_tests::{
     artifacts,
     cluster::{api, condition, create_namespace, install_crd},
+    gzip::gzipped,
     helm::{Helm, Release},
     host::Host,
     third_party::PYTORCH_JOB,
@@ -248,10 +249,11 @@ async fn the_llm_operator_is_installed_as_the_seed_says(env: &mut TestEnv) -> Re
     env.host.stop().await
 }
 
-/// Stores the components and installs the chart of the host in the test's namespace.
+/// Stores the components, compressed since the larger ones have little room to grow in a ConfigMap, and installs the chart of the host in the
+/// test's namespace.
 async fn install(env: &TestEnv, values: &[&str]) -> Result<Deployed> {
     for plugin in PLUGINS {
-        store(env, plugin, &[&std::fs::read(artifacts::plugin(plugin)?)?]).await?;
+        store(env, plugin, &[&gzipped(&std::fs::read(artifacts::plugin(plugin)?)?)?]).await?;
     }
     let (own, admin) = (env.namespace.name.clone(), env.cluster.plane.kubeconfig_path());
     let release = Release { chart: "pilothouse", name: HOST, namespace: &own, values };
