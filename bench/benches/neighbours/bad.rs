@@ -26,6 +26,9 @@ pub const KEPT: &str = "after bad plugins: host RSS above before, MiB";
 /// How long a bad plugin may take to be reported, and the host to come to rest.
 const PATIENCE: Duration = Duration::from_secs(300);
 
+/// How long nothing happens, before memory is measured: a host looks every ten seconds whether it is at rest, and then gives back what is free.
+const IDLE: Duration = Duration::from_secs(30);
+
 /// What a host uses of a processor that is at rest.
 const AT_REST: f64 = 0.05;
 
@@ -53,8 +56,7 @@ pub async fn measure(measured: &mut Vec<Measured>) -> Result<()> {
     apply(&namespace, GOOD, &json!({"source": {"configMap": {"name": GOOD}}})).await?;
     let good_one = Awaited { kind: "Plugin", name: GOOD, what: "to be at work" };
     namespace.until_within(PATIENCE, &good_one, is_at_work).await?;
-    until_at_rest(PATIENCE, &[(pid, AT_REST)]).await?;
-    let (before, _) = memory(pid)?;
+    let (before, _) = memory_at_rest(pid).await?;
 
     let bad = BadPlugins::of(&good).await?;
     for Bad { name, keys, spec, .. } in &bad.all {
@@ -75,8 +77,7 @@ pub async fn measure(measured: &mut Vec<Measured>) -> Result<()> {
     for Bad { name, .. } in &bad.all {
         namespace.until_gone_within(PATIENCE, "Plugin", name).await?;
     }
-    until_at_rest(PATIENCE, &[(pid, AT_REST)]).await?;
-    let (after, peak) = memory(pid)?;
+    let (after, peak) = memory_at_rest(pid).await?;
     measured.extend([
         ("bad plugins", bad.all.len() as f64),
         ("before bad plugins: host RSS, MiB", before),
@@ -86,6 +87,13 @@ pub async fn measure(measured: &mut Vec<Measured>) -> Result<()> {
     ensure!(host.pid()? == pid, "the host was ended");
     host.stop().await?;
     cluster.stop().await
+}
+
+/// What the process keeps once it has been at rest for a while, and its peak, in MiB.
+async fn memory_at_rest(pid: u32) -> Result<(f64, f64)> {
+    until_at_rest(PATIENCE, &[(pid, AT_REST)]).await?;
+    tokio::time::sleep(IDLE).await;
+    memory(pid)
 }
 
 async fn until_reported(namespace: &Namespace, Bad { name, reason, words, .. }: &Bad) -> Result<()> {
