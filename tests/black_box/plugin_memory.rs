@@ -296,23 +296,24 @@ async fn a_source_that_is_away_at_the_start_keeps_its_place(env: &mut TestEnv) -
     Ok(())
 }
 
-/// Two of 780 KiB have room, whatever their code keeps. The machine code of the file that is refused is there, and its name is the first.
+/// Two of these copies have room, whatever their code keeps. The machine code of the file that is refused is there, and its name is the first.
 async fn files_and_plugins_that_worked_come_before_new_files(env: &mut TestEnv) -> Result<()> {
+    const KEPT: usize = 780;
     let file = |env: &TestEnv, number: usize| env.host.plugins().join(format!("{}.wasm", name(number)));
     start_with(env, &["--plugin-memory", "2"]).await?;
     for number in [0, 1, 2, 3] {
         copies::define(env, number, &["v1"]).await?;
     }
-    put(&file(env, 0), &sized(0, 780)?)?;
+    put(&file(env, 0), &sized(0, KEPT)?)?;
     loaded(env, 0).await?;
     std::fs::remove_file(file(env, 0))?;
     memory_used(env, "nothing", |used| used == 0.0).await?;
 
     for number in [1, 2] {
-        put(&file(env, number), &sized(number, 780)?)?;
+        put(&file(env, number), &sized(number, KEPT)?)?;
         loaded(env, number).await?;
     }
-    put(&file(env, 0), &sized(0, 780)?)?;
+    put(&file(env, 0), &sized(0, KEPT)?)?;
     not_loaded(env, 0).await?;
     restart(env).await?;
     for number in [1, 2] {
@@ -326,10 +327,10 @@ async fn files_and_plugins_that_worked_come_before_new_files(env: &mut TestEnv) 
         std::fs::remove_file(file(env, number))?;
     }
     env.host.resume().await?;
-    install(env, 3, 780, json!({})).await?;
-    at_work(env, 3, 780).await?;
+    install(env, 3, KEPT, json!({})).await?;
+    at_work(env, 3, KEPT).await?;
     env.host.kill().await?;
-    put(&file(env, 0), &sized(0, 780)?)?;
+    put(&file(env, 0), &sized(0, KEPT)?)?;
     env.host.resume().await?;
     not_loaded(env, 0).await?;
     loaded(env, 2).await?;
