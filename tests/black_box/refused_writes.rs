@@ -19,6 +19,9 @@ use crate::{
 /// The shortest pause between two tries of a permanently refused write: half of the first delay.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(500);
 
+/// The number of edits after which a backoff that begins with a second is longer than a test waits.
+const EDITS: usize = 8;
+
 /// The number of tries that a test waits for.
 const TRIES: usize = 3;
 
@@ -39,7 +42,25 @@ pub fn register(suite: &mut Suite) {
         a_policy_that_answers_like_the_validation_denies,
         a_child_that_could_not_be_recreated_is_not_deleted,
         only_a_child_that_could_be_created_counts_as_immutable,
+        a_refused_child_does_not_delay_the_call_that_its_plugin_asked_for,
     );
+}
+
+/// A plugin has a deadline of its own to keep, however often the write was refused: each edit of the object is one more failure in a row.
+async fn a_refused_child_does_not_delay_the_call_that_its_plugin_asked_for(env: &mut TestEnv) -> Result<()> {
+    env.start(&["scripted"]).await?;
+    let invalid = with_variables(json!([{"name": "A", "value": "one"}, {"name": "A", "value": "two"}]));
+    env.namespace.apply(answering("object", json!({"children": [{"object": invalid}], "requeueAfter": 2}))).await?;
+    refused(env, "ChildInvalid", "duplicate entries for key").await?;
+    for edit in 0..EDITS {
+        env.reconciled_after("scripted", async || env.touch("Scripted", "object", edit).await).await?;
+    }
+    let reconciles = env.reconciles("scripted").await?;
+    eventually(PATIENCE, "three more reconciles", async || {
+        let now = env.reconciles("scripted").await?;
+        Ok(Look::of(now >= reconciles + 3.0, now))
+    })
+    .await
 }
 
 /// The message contains `metadata.uid`, which is also the field that guards the host's updates.

@@ -117,7 +117,7 @@ impl Reconciles {
             Action::Requeue => requeue,
             Action::RequeueAfter(_) => requeue_after,
             // controller-runtime counts a terminal error as an error, too.
-            Action::Terminal | Action::Backoff(_) => error,
+            Action::Terminal | Action::Backoff(_) | Action::BackoffUntil { .. } => error,
         };
         let count = |family: &Family<ControllerLabels, Counter>| {
             if let Some(counter) = family.get(&controller) {

@@ -17,9 +17,21 @@ pub enum Action {
     RequeueAfter(Duration),
     /// Reconcile again after a delay that starts with this time and doubles with every failure in a row.
     Backoff(Duration),
+    /// The same, but after `at_most` in any case: the plugin asked to be called by then, whatever fails.
+    BackoffUntil {
+        /// The first delay.
+        first: Duration,
+        /// The longest delay.
+        at_most: Duration,
+    },
 }
 
 impl Action {
+    /// Whether it is a retry after a failure.
+    pub fn is_retry(self) -> bool {
+        matches!(self, Self::Backoff(_) | Self::BackoffUntil { .. })
+    }
+
     /// The wording in the log, for a key that had this many failures in a row before.
     pub fn decision(self, failures: u32) -> String {
         match self {
@@ -27,11 +39,14 @@ impl Action {
             Self::Terminal => "give up until something changes".to_owned(),
             Self::Requeue => "look again at once".to_owned(),
             Self::RequeueAfter(delay) => format!("look again in {delay:?}"),
-            Self::Backoff(first) => {
-                let retry = failures.saturating_add(1);
-                format!("retry {retry} in {:?}", delay_after(first, retry))
-            }
+            Self::Backoff(first) => Self::retry(failures, first, Duration::MAX),
+            Self::BackoffUntil { first, at_most } => Self::retry(failures, first, at_most),
         }
+    }
+
+    fn retry(failures: u32, first: Duration, at_most: Duration) -> String {
+        let retry = failures.saturating_add(1);
+        format!("retry {retry} in {:?}", delay_after(first, retry).min(at_most))
     }
 }
 
@@ -44,6 +59,8 @@ mod tests {
         let backoff = Action::Backoff(Duration::from_millis(5));
         assert_eq!(backoff.decision(0), "retry 1 in 5ms");
         assert_eq!(backoff.decision(9), "retry 10 in 2.56s");
+        let until = Action::BackoffUntil { first: Duration::from_secs(1), at_most: Duration::from_secs(5) };
+        assert_eq!([until.decision(0), until.decision(9)], ["retry 1 in 1s", "retry 10 in 5s"]);
         assert_eq!(Action::RequeueAfter(Duration::from_secs(3)).decision(9), "look again in 3s");
     }
 }

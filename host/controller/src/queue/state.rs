@@ -123,15 +123,17 @@ impl QueueState {
         if let Some(queue) = self.plugins.get_mut(&key.plugin) {
             queue.processing = queue.processing.saturating_sub(1);
             queue.stats.worked.observe(key_state.processing_since.take(), now);
-            queue.stats.retries += u64::from(matches!(action, Action::RequeueAfter(_) | Action::Backoff(_)));
+            queue.stats.retries += u64::from(action.is_retry() || matches!(action, Action::RequeueAfter(_)));
         }
         let mut requeue = key_state.requeue.take();
-        key_state.failures =
-            if matches!(action, Action::Backoff(_)) { key_state.failures.saturating_add(1) } else { 0 };
+        key_state.failures = if action.is_retry() { key_state.failures.saturating_add(1) } else { 0 };
         let failures = key_state.failures;
         key_state.paused_until = pause.map(|pause| now + pause);
         match action {
             Action::Backoff(first) => self.set_timer(key, now + backoff(first, failures, jitter)),
+            Action::BackoffUntil { first, at_most } => {
+                self.set_timer(key, now + backoff(first, failures, jitter).min(at_most));
+            }
             // A paused key is added again in any case: the event that the pause delays does not come a second time.
             _ if pause.is_some() => requeue = requeue.max(Some(Priority::Live)),
             Action::AwaitChange | Action::Terminal => {}
@@ -436,6 +438,22 @@ mod tests {
         assert!(take(&mut state).is_some());
         state.done(&a, done(Action::AwaitChange), now);
         assert!(state.key_states.is_empty());
+    }
+
+    #[test]
+    fn a_backoff_is_no_longer_than_its_plugin_asked_for() {
+        let (mut state, a, now) = (QueueState::default(), key("p", "a"), Instant::now());
+        let [second, five] = [1, 5].map(Duration::from_secs);
+        let mut delays = Vec::new();
+        for _ in 0..10 {
+            state.add(a.clone(), Priority::Live);
+            assert!(take(&mut state).is_some());
+            state.done(&a, done(Action::BackoffUntil { first: second, at_most: five }), now);
+            delays.extend(state.next_timer().map(|at| at - now));
+        }
+        assert!(delays.iter().is_sorted() && delays.iter().all(|delay| *delay <= five), "{delays:?}");
+        assert!(delays.first().is_some_and(|delay| *delay < 2 * second), "{delays:?}");
+        assert_eq!(delays.last(), Some(&five));
     }
 
     #[test]

@@ -57,7 +57,7 @@ fn end(object: &Object, time: &str, seconds: Option<&str>) -> Option<Timestamp> 
 /// The action, but at the object's expiry at the latest. A backoff stays as it is, because its delay belongs to a failure.
 pub fn action_until(action: Action, lifetime: Lifetime) -> Action {
     match (action, lifetime) {
-        (Action::Backoff(_) | Action::Requeue, _) | (_, Lifetime::Unlimited) => action,
+        (Action::Backoff(_) | Action::BackoffUntil { .. } | Action::Requeue, _) | (_, Lifetime::Unlimited) => action,
         (Action::RequeueAfter(asked), Lifetime::Left(left)) => Action::RequeueAfter(asked.min(left)),
         (Action::AwaitChange | Action::Terminal, Lifetime::Left(left)) => Action::RequeueAfter(left),
         (_, Lifetime::Over) => Action::Requeue,

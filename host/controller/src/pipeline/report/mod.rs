@@ -110,8 +110,7 @@ pub async fn report(
             false => Precondition::SameObject,
         },
         // A failure is written at once: its next retry may be far away.
-        hold_details: throttle::remaining(reports.written, Instant::now())
-            .filter(|_| !matches!(action, Action::Backoff(_))),
+        hold_details: throttle::remaining(reports.written, Instant::now()).filter(|_| !action.is_retry()),
     };
     let written = match write_status(item, object, &result.report(throttled), rules, &mut reports.undeclared).await {
         Ok(written) => written,

@@ -150,10 +150,11 @@ pub fn writes_failed(failures: &[Failure], desired: Option<Desired>) -> Reconcil
     let is_stalled = first.reason.class() == FailureClass::Permanent;
     let health = if is_stalled { Health::Stalled(why) } else { Health::Progressing(why) };
     let reported = failures.iter().filter(needs_change).take(MAX_FAULT_EVENTS);
+    let action = retry_action(first.reason, desired.as_ref().and_then(asked_delay));
     ReconcileResult {
         faults: reported.map(|failure| Event::warning(failure.reason.as_str(), &failure.message)).collect(),
         class: Some(worst_class(failures)),
-        ..ReconcileResult::new(health, desired.map(PluginReport::of), retry_action(first.reason))
+        ..ReconcileResult::new(health, desired.map(PluginReport::of), action)
     }
 }
 
@@ -163,12 +164,19 @@ fn worst_class(failures: &[Failure]) -> FailureClass {
     worst_first.into_iter().find(|class| has(*class)).unwrap_or(FailureClass::Transient)
 }
 
-/// The action after a failed write.
-fn retry_action(reason: FailureReason) -> Action {
+/// The action after a failed write, for a plugin that asked to be called after this time: a deadline of its own ends in time, whatever is
+/// refused. A server that is overloaded or away is left in peace all the same.
+fn retry_action(reason: FailureReason, asked: Option<Duration>) -> Action {
+    let asked = asked.map(|asked| asked.max(FAULT_BACKOFF));
     match (reason, reason.class()) {
-        (FailureReason::NameConflict, _) => Action::RequeueAfter(NAME_CONFLICT_RECHECK),
+        (FailureReason::NameConflict, _) => {
+            Action::RequeueAfter(asked.map_or(NAME_CONFLICT_RECHECK, |asked| asked.min(NAME_CONFLICT_RECHECK)))
+        }
         // A quota or a policy does not change within milliseconds, so the backoff begins at a second.
-        (FailureReason::AdmissionDenied, _) | (_, FailureClass::Permanent) => Action::Backoff(FAULT_BACKOFF),
+        (FailureReason::AdmissionDenied, _) | (_, FailureClass::Permanent) => match asked {
+            Some(at_most) => Action::BackoffUntil { first: FAULT_BACKOFF, at_most },
+            None => Action::Backoff(FAULT_BACKOFF),
+        },
         _ => Action::Backoff(BACKOFF_FIRST),
     }
 }
@@ -263,10 +271,8 @@ pub fn carried_out(desired: Desired, pending: Pending) -> ReconcileResult {
             (pending.health().unwrap_or(applied), calm)
         }
         Verdict::Wait(waiting) => {
-            let delay = Duration::from_secs(waiting.seconds.into());
-            let delay = requested.map_or(delay, |requested| requested.min(delay));
             let why = StatusReason::new(&waiting.reason, &waiting.message);
-            (Health::Progressing(why), Action::RequeueAfter(delay))
+            (Health::Progressing(why), asked_delay(&desired).map_or(calm, Action::RequeueAfter))
         }
         Verdict::Retry(message) => {
             (Health::Progressing(StatusReason::new("Retrying", message)), Action::Backoff(BACKOFF_FIRST))
@@ -285,6 +291,18 @@ pub fn carried_out(desired: Desired, pending: Pending) -> ReconcileResult {
     ReconcileResult { faults, is_carried_out: true, is_final, ..ReconcileResult::new(health, plugin_report, action) }
 }
 
+/// When the plugin is to be called again at the latest.
+fn asked_delay(desired: &Desired) -> Option<Duration> {
+    let requested = requested_delay(desired);
+    match &desired.verdict {
+        Verdict::Wait(waiting) => {
+            let delay = Duration::from_secs(waiting.seconds.into());
+            Some(requested.map_or(delay, |requested| requested.min(delay)))
+        }
+        Verdict::Done | Verdict::Retry(_) | Verdict::Invalid(_) => requested,
+    }
+}
+
 fn requested_delay(desired: &Desired) -> Option<Duration> {
     desired.requeue_after.map(|seconds| Duration::from_secs(seconds.into()))
 }
@@ -292,6 +310,24 @@ fn requested_delay(desired: &Desired) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_refused_write_does_not_delay_what_the_plugin_asked_for() {
+        let [second, five, minute] = [1, 5, 60].map(Duration::from_secs);
+        let until = |at_most| Action::BackoffUntil { first: FAULT_BACKOFF, at_most };
+        for (reason, asked, expected) in [
+            (FailureReason::AdmissionDenied, None, Action::Backoff(FAULT_BACKOFF)),
+            (FailureReason::AdmissionDenied, Some(five), until(five)),
+            (FailureReason::ChildInvalid, Some(five), until(five)),
+            (FailureReason::ChildInvalid, Some(Duration::ZERO), until(second)),
+            (FailureReason::NameConflict, None, Action::RequeueAfter(NAME_CONFLICT_RECHECK)),
+            (FailureReason::NameConflict, Some(five), Action::RequeueAfter(five)),
+            (FailureReason::NameConflict, Some(minute), Action::RequeueAfter(NAME_CONFLICT_RECHECK)),
+            (FailureReason::Conflict, Some(five), Action::Backoff(BACKOFF_FIRST)),
+        ] {
+            assert_eq!(retry_action(reason, asked), expected, "{reason} {asked:?}");
+        }
+    }
 
     #[test]
     fn the_first_permanent_failure_is_reported_with_the_number_of_others() {

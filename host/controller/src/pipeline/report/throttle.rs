@@ -22,7 +22,7 @@ pub fn remaining(reported: Option<Instant>, now: Instant) -> Option<Duration> {
 pub fn action_while_held(action: Action, left: Duration) -> Action {
     match action {
         Action::RequeueAfter(asked) if !asked.is_zero() => Action::RequeueAfter(asked.min(left)),
-        Action::Backoff(_) => action,
+        Action::Backoff(_) | Action::BackoffUntil { .. } => action,
         Action::AwaitChange | Action::Terminal | Action::Requeue | Action::RequeueAfter(_) => {
             Action::RequeueAfter(left)
         }
