@@ -45,7 +45,7 @@ test: ## Check format and lints, and run all tests
 	@scripts/test.sh
 
 .PHONY: test-all
-test-all: ## The same, with all points at which the host can crash, and more random histories
+test-all: ## The same, with what takes minutes: all points at which the host can crash, thousands of objects, real frameworks
 	@scripts/prepare.sh rustfmt clippy
 	@PILOTHOUSE_TEST_ALL=1 scripts/test.sh
 
@@ -59,9 +59,9 @@ keda: programs plugins ## Run the tests with KEDA's own operator, which takes mi
 	@cargo test --locked --workspace --test black_box -- llm::keda::
 
 .PHONY: frameworks
-frameworks: programs plugins ## Run the tests of training jobs, those with real TensorFlow, JAX and PyTorch 1.12 too, which are 1.2 GB to fetch the first time
+frameworks: programs plugins ## Run the tests of training jobs, those with real PyTorch, Open MPI, TensorFlow and JAX too, which are 2 GB to fetch the first time
 	@scripts/torch.sh && scripts/openmpi.sh && scripts/frameworks.sh
-	@cargo test --locked --workspace --test black_box -- training_job::
+	@PILOTHOUSE_TEST_ALL=1 cargo test --locked --workspace --test black_box -- training_job::
 
 .PHONY: constrained-impersonation
 constrained-impersonation: programs plugins ## Run the tests with the API server of a newer Kubernetes, which takes ten minutes to build the first time (needs Go)

@@ -39,7 +39,7 @@ async fn run(repeats: usize) -> Result<()> {
             continue;
         }
         let namespace = cluster.namespace(&format!("dev {}", language.name())).await?;
-        let mut times = saves(&cluster, &namespace, language, repeats).await?;
+        let mut times = saves(&namespace, language, repeats).await?;
         times.sort();
         let seconds = |at: usize| times.get(at).map_or(f64::NAN, Duration::as_secs_f64);
         let (half, last) = (times.len() / 2, times.len().saturating_sub(1));
@@ -49,12 +49,12 @@ async fn run(repeats: usize) -> Result<()> {
 }
 
 /// How long each of so many saves took to come to the child.
-async fn saves(cluster: &Cluster, namespace: &Namespace, language: Language, repeats: usize) -> Result<Vec<Duration>> {
+async fn saves(namespace: &Namespace, language: Language, repeats: usize) -> Result<Vec<Duration>> {
     let project = Project::new(language)?.equip()?;
     let setup = namespace.setup();
     let place =
         ["--namespace".as_ref(), namespace.name.as_ref(), "--kubeconfig".as_ref(), setup.kubeconfig.as_os_str()];
-    let mut dev = DevLoop::start(&project.root(), &cluster.cache(), place)?;
+    let mut dev = DevLoop::start(&project.root(), &setup.cache, place)?;
     dev.says("is at work").await?;
     let spec = json!({"image": "web:1"});
     namespace

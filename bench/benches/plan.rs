@@ -45,10 +45,10 @@ async fn run(objects: usize, repeats: usize) -> Result<()> {
     let applies = (0..objects).map(|number| namespace.apply(app(number)));
     stream::iter(applies).buffer_unordered(PARALLEL).try_collect::<Vec<_>>().await?;
     // The first one compiles the plugin.
-    plan(&cluster, &namespace, objects).await?;
+    plan(&namespace, objects).await?;
     let mut slowest = Duration::ZERO;
     for _ in 0..repeats {
-        let took = plan(&cluster, &namespace, objects).await?;
+        let took = plan(&namespace, objects).await?;
         println!("a plan over {objects} objects took {:.2} s", took.as_secs_f64());
         slowest = slowest.max(took);
     }
@@ -61,11 +61,11 @@ async fn run(objects: usize, repeats: usize) -> Result<()> {
 }
 
 /// Makes a plan by the host's user, and checks that it is about all objects. Returns how long it took.
-async fn plan(cluster: &Cluster, namespace: &Namespace, objects: usize) -> Result<Duration> {
+async fn plan(namespace: &Namespace, objects: usize) -> Result<Duration> {
     let mut command = Command::new(artifacts::host_binary()?);
     command.arg("plan").arg(artifacts::plugin("app-service")?).args(["--eventual", "--output", "json"]);
     command.arg("--kubeconfig").arg(namespace.setup().kubeconfig).args(["--namespace", &namespace.name]);
-    command.args(["--without-plugin-object", "--cache-dir"]).arg(cluster.cache());
+    command.args(["--without-plugin-object", "--cache-dir"]).arg(namespace.setup().cache);
     command.env_remove("KUBECONFIG").stdin(Stdio::null()).kill_on_drop(true);
     let begun = Instant::now();
     let output = command.output().await?;

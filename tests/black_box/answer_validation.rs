@@ -134,7 +134,7 @@ async fn render(env: &TestEnv, spec: Value) -> Result<Ended> {
     let mut object = scripted("web", spec);
     object["metadata"]["namespace"] = env.namespace.name.clone().into();
     let object = file(object.to_string().as_bytes())?;
-    let (plugin, cache) = (artifacts::guest("scripted")?, env.cluster.cache());
+    let (plugin, cache) = (artifacts::guest("scripted")?, env.namespace.setup().cache);
     pilothouse([Path::new("render"), &plugin, object.path(), Path::new("--cache-dir"), &cache]).await
 }
 

@@ -292,7 +292,7 @@ async fn render_says_what_is_wrong_with_an_object(env: &mut TestEnv) -> Result<(
 
 async fn render(env: &TestEnv, object: &Value) -> Result<crate::command::Ended> {
     let object = file(object.to_string().as_bytes())?;
-    let (plugin, cache) = (artifacts::plugin("app-service")?, env.cluster.cache());
+    let (plugin, cache) = (artifacts::plugin("app-service")?, env.namespace.setup().cache);
     pilothouse([Path::new("render"), &plugin, object.path(), Path::new("--cache-dir"), &cache]).await
 }
 

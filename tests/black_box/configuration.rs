@@ -80,7 +80,7 @@ async fn a_plugin_is_not_given_a_configuration_that_does_not_fit(env: &mut TestE
     env.host.logged("the plugin was not loaded").await?;
     let log = env.host.log();
     ensure!(words.iter().all(|word| log.contains(word)), "{log}");
-    let (object, cache) = (file(misbehaver("curious", "config").to_string().as_bytes())?, env.cluster.cache());
+    let (object, cache) = (file(misbehaver("curious", "config").to_string().as_bytes())?, env.namespace.setup().cache);
     let render = async |config: &Path| {
         let arguments = [Path::new("render"), plugin.path(), object.path(), Path::new("--config"), config];
         pilothouse(arguments.into_iter().chain([Path::new("--cache-dir"), &cache])).await

@@ -302,8 +302,12 @@ async fn an_instance_answers_again_and_again(env: &TestEnv, language: Language, 
 
 async fn load(env: &TestEnv, plugin: &Path, limits: Limits) -> Result<Plugin> {
     // The host finds there what is compiled here.
-    let config =
-        EngineConfig { cache: env.cluster.cache(), compiler: Compiler::InProcess, limits, call_memory: 1 << 30 };
+    let config = EngineConfig {
+        cache: env.namespace.setup().cache,
+        compiler: Compiler::InProcess,
+        limits,
+        call_memory: 1 << 30,
+    };
     Ok(Engine::new(config)?.load(std::fs::read(plugin)?).await?)
 }
 

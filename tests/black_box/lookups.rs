@@ -14,7 +14,7 @@ use crate::{
 
 /// How long a call computes after its lookups, roughly in milliseconds: long enough to create an object meanwhile, and well below
 /// the limit of a call.
-const COMPUTE: u32 = 200;
+const COMPUTE: u32 = 100;
 
 /// The most attempts to create the object during a call.
 const ATTEMPTS: usize = 20;

@@ -13,13 +13,14 @@ use pilothouse_tests::{
     cluster::condition,
     languages::Language,
     project::Project,
+    thoroughness,
 };
 use serde_json::{Value, json};
 
 use crate::{
     command::{Ended, file, pilothouse},
     dev,
-    suite::{Suite, heavy, tests},
+    suite::{Suite, heavy_with, tests},
     test_env::{TestEnv, answering, config_map, deployment, misbehaver, returning, scripted},
 };
 
@@ -30,7 +31,7 @@ pub fn register(suite: &mut Suite) {
         an_object_names_the_mistake_of_its_plugin_and_what_to_do,
         pilothouse_test_says_why_a_file_is_no_plugin,
     );
-    heavy!(suite, dev_names_each_mistake_and_what_to_do);
+    heavy_with!(suite, thoroughness::all(), dev_names_each_mistake_and_what_to_do);
     if Language::C.has_tools() {
         tests!(suite, dev_says_why_what_is_saved_is_no_plugin);
     } else {
@@ -309,7 +310,7 @@ fn texts(value: &Value) -> Vec<&str> {
 /// `pilothouse test`, for programs.
 async fn test(env: &TestEnv, plugin: &Path, cases: &str) -> Result<Ended> {
     let folder = tempfile::tempdir()?;
-    let (cases_file, cache) = (folder.path().join("cases.yaml"), env.cluster.cache());
+    let (cases_file, cache) = (folder.path().join("cases.yaml"), env.namespace.setup().cache);
     std::fs::write(&cases_file, cases)?;
     let paths = [Path::new("test"), &cases_file, Path::new("--plugin"), plugin, Path::new("--cache-dir"), &cache];
     pilothouse(paths.into_iter().chain(["-o", "json"].map(Path::new))).await

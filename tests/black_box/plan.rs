@@ -658,7 +658,7 @@ pub async fn plan_as(env: &TestEnv, plugin: &Path, arguments: &[&str]) -> Result
 }
 
 async fn plan_with(env: &TestEnv, plugin: &Path, kubeconfig: &Path, arguments: &[&str]) -> Result<Ended> {
-    let (namespace, cache): (PathBuf, PathBuf) = (env.namespace.name.as_str().into(), env.cluster.cache());
+    let (namespace, cache): (PathBuf, PathBuf) = (env.namespace.name.as_str().into(), env.namespace.setup().cache);
     let mut all = vec![Path::new("plan"), plugin, Path::new("--kubeconfig"), kubeconfig];
     all.extend([Path::new("--watch-namespace"), &namespace, Path::new("--cache-dir"), &cache]);
     all.extend(arguments.iter().map(Path::new));

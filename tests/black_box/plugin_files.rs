@@ -162,8 +162,8 @@ async fn a_host_starts_without_the_file_of_what_is_named_by_its_digest(env: &mut
     env.host.resume().await?;
     env.host.ready().await?;
     works(env, "shop").await?;
-    let object = degraded(env, "FileMissing").await?;
-    ensure!(is_ready(&object), "what is asked for is at work: {object}");
+    let is_at_work = |object: &Value| condition(object, "Degraded")["reason"] == "FileMissing" && is_ready(object);
+    env.namespace.until("Plugin", "web", "to be at work without its file", is_at_work).await?;
     put(&files, FILE, &plugin()?)?;
     let is_well = |object: &Value| condition(object, "Degraded").is_null() && is_ready(object);
     env.namespace.until("Plugin", "web", "to have its file again", is_well).await.map(drop)

@@ -97,7 +97,7 @@ fn many() -> Value {
 
 /// Renders an object, the first input, with its live children if there is a second one.
 async fn render(env: &TestEnv, plugin: &str, inputs: &[&Value]) -> Result<Ended> {
-    let (plugin, cache) = (artifacts::guest(plugin)?, env.cluster.cache());
+    let (plugin, cache) = (artifacts::guest(plugin)?, env.namespace.setup().cache);
     let mut files = Vec::new();
     for input in inputs {
         let documents = input.as_array().map_or_else(|| std::slice::from_ref(*input), Vec::as_slice);

@@ -12,13 +12,14 @@ use pilothouse_tests::{
     cluster::Cluster,
     copies::copy,
     metrics::Samples,
+    thoroughness,
     wait::{Look, eventually},
 };
 use serde_json::{Value, json};
 
 use crate::{
     copies,
-    suite::{Suite, heavy},
+    suite::{Suite, heavy, heavy_with},
     test_env::{TestEnv, app, misbehaver},
 };
 
@@ -45,9 +46,10 @@ const LONG: Duration = Duration::from_secs(180);
 const OWN_READS: f64 = 40.0;
 
 pub fn register(suite: &mut Suite) {
-    heavy!(
+    heavy!(suite, two_thousand_objects_at_rest_cost_nothing);
+    heavy_with!(
         suite,
-        two_thousand_objects_at_rest_cost_nothing,
+        thoroughness::all(),
         a_hundred_plugins_share_what_they_can,
         five_thousand_waiting_objects_delay_no_other_plugin,
     );

@@ -9,8 +9,8 @@ use std::{
 
 use anyhow::{Context, Result, anyhow};
 use libtest_mimic::{Arguments, Failed, Trial};
-use pilothouse_tests::{cgroup::Cgroup, cluster::Cluster, languages::Language};
-use tokio::runtime::{Builder, Runtime};
+use pilothouse_tests::{api_servers::ApiServers, cgroup::Cgroup, cluster::Cluster, languages::Language, thoroughness};
+use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::test_env::TestEnv;
 
@@ -41,6 +41,8 @@ struct Shared {
     heavy_ended: Condvar,
     times: Mutex<Vec<Time>>,
     cluster: OnceLock<Result<Running>>,
+    /// For tests that need an API server for themselves.
+    api_servers: Arc<ApiServers>,
 }
 
 /// A heavy test that runs.
@@ -93,6 +95,15 @@ macro_rules! heavy_with {
     };
 }
 pub(crate) use heavy_with;
+
+/// Registers tests that measure how long something takes, and need something. Each of them runs alone.
+macro_rules! timed_with {
+    ($suite:expr, $needed:expr, $($test:ident),+ $(,)?) => {
+        let needed = $needed;
+        $($suite.needing(&needed, (module_path!(), stringify!($test)), $crate::suite::Weight::Alone, $test);)+
+    };
+}
+pub(crate) use timed_with;
 
 /// Registers tests that measure how long something takes. Each of them runs alone.
 macro_rules! timed {
@@ -154,14 +165,16 @@ impl Suite {
         }
     }
 
-    /// Adds a heavy test of a language, by its name. Where the language's tools are missing, it is shown as ignored.
+    /// Adds a heavy test of a language, by its name. Where the language's tools are missing, it is shown as ignored, and so it is where a build
+    /// takes minutes and nobody has asked for that.
     pub fn of_language<F>(&mut self, module: &str, name: &str, language: Language, test: F)
     where
         F: AsyncFnOnce(&mut TestEnv) -> Result<()> + Send + 'static,
     {
         let name = format!("{name}_{}", language.name());
         let tools = language.has_tools().then_some(()).context("its tools are missing; see scripts/languages.sh");
-        self.needing(&tools, (module, &name), Weight::Heavy, test);
+        let needed = tools.and_then(|()| if language.is_quick() { Ok(()) } else { thoroughness::all() });
+        self.needing(&needed, (module, &name), Weight::Heavy, test);
     }
 
     /// Adds a test whose host runs in a container. Where there can be none, it is shown as ignored.
@@ -174,11 +187,12 @@ impl Suite {
         self.needing(&groups, (module, name), weight, test);
     }
 
-    /// Adds a test that cannot run on this machine. It is shown as ignored, with the reason.
+    /// Adds a test that cannot run here. It is shown as ignored, with the reason, and fails where ignored tests are asked for.
     pub fn ignored(&mut self, module: &str, name: &str, why: &str) {
         let subject = module.split_once("::").map_or(module, |(_, subject)| subject);
         eprintln!("{subject}::{name} is ignored: {why}");
-        self.trials.push(Trial::test(format!("{subject}::{name}"), || Ok(())).with_ignored_flag(true));
+        let why = why.to_owned();
+        self.trials.push(Trial::test(format!("{subject}::{name}"), || Err(Failed::from(why))).with_ignored_flag(true));
     }
 
     /// All tests in the order in which they start. The heavy ones are spread, so that few threads wait for one of them.
@@ -233,14 +247,15 @@ impl Drop for HeavyTest<'_> {
 }
 
 impl Shared {
-    fn cluster(&self) -> Result<Arc<Cluster>> {
+    /// The control plane, and the runtime that lives as long as the suite.
+    fn cluster(&self) -> Result<(Arc<Cluster>, Handle)> {
         let running = self.cluster.get_or_init(|| {
             let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
             let cluster = Arc::new(runtime.block_on(Cluster::start())?);
             Ok(Running { cluster, runtime })
         });
         match running {
-            Ok(running) => Ok(running.cluster.clone()),
+            Ok(running) => Ok((running.cluster.clone(), running.runtime.handle().clone())),
             Err(error) => Err(anyhow!("the control plane did not start: {error:#}")),
         }
     }
@@ -263,7 +278,8 @@ impl Shared {
         match self.cluster.into_inner() {
             Some(Ok(Running { cluster, runtime })) => {
                 let cluster = Arc::into_inner(cluster).context("a test still uses it")?;
-                runtime.block_on(cluster.stop())
+                let api_servers = Arc::into_inner(self.api_servers).context("a test still uses API servers")?;
+                runtime.block_on(async { api_servers.stop().await.and(cluster.stop().await) })
             }
             // Each test has reported already that the control plane did not start.
             Some(Err(_)) | None => Ok(()),
@@ -289,11 +305,18 @@ where
     F: AsyncFnOnce(&mut TestEnv) -> Result<()>,
 {
     let runtime = Builder::new_current_thread().enable_all().build()?;
-    let cluster = shared.cluster()?;
+    let (cluster, lasting) = shared.cluster()?;
     runtime.block_on(async {
         let mut env = TestEnv::new(cluster, name).await?;
+        env.uses(shared.api_servers.clone(), lasting);
         match test(&mut env).await {
-            Ok(()) => Ok(()),
+            Ok(()) => {
+                // A test may have stopped its API server, or changed what that needs. The next one gets a new one.
+                env.end()
+                    .await
+                    .unwrap_or_else(|error| eprintln!("{name}: its API server is not used again: {error:#}"));
+                Ok(())
+            }
             Err(error) => Err(anyhow!("{error:#}\n{}", env.describe_state().await)),
         }
     })

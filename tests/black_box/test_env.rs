@@ -7,6 +7,7 @@ use anyhow::Result;
 use jiff::Timestamp;
 use pilothouse_control_plane::Parts;
 use pilothouse_tests::{
+    api_servers::{ApiServer, ApiServers, Objects},
     artifacts,
     audit::Writes,
     cluster::{Cluster, HOST_USER, Namespace, PATIENCE, condition, install_crd},
@@ -16,6 +17,7 @@ use pilothouse_tests::{
     wait::{Look, eventually},
 };
 use serde_json::{Value, json};
+use tokio::runtime::Handle;
 
 /// Lines of the host's log that a failure shows.
 const TAIL: usize = 60;
@@ -46,16 +48,16 @@ pub struct TestEnv {
     pub namespace: Namespace,
     /// The test's host.
     pub host: Host,
-    api_servers: ApiServers,
+    own: OwnApiServer,
 }
 
-/// Of which Kubernetes the API servers are that a test has for itself.
-#[derive(Clone, Copy, Default)]
-enum ApiServers {
-    /// That of the shared control plane.
-    #[default]
-    Shared,
-    /// The newer one.
+/// From where a test gets an API server for itself, and what that had when it started.
+enum OwnApiServer {
+    /// A new one.
+    New,
+    /// From those that tests use one after the other.
+    Used { all: Arc<ApiServers>, runtime: Handle, started_with: Option<Objects> },
+    /// One of a newer Kubernetes.
     Newer,
 }
 
@@ -64,29 +66,59 @@ impl TestEnv {
     pub async fn new(cluster: Arc<Cluster>, test: &str) -> Result<Self> {
         let namespace = cluster.namespace(test).await?;
         let host = Host::prepare(namespace.setup())?;
-        Ok(Self { cluster, namespace, host, api_servers: ApiServers::default() })
+        Ok(Self { cluster, namespace, host, own: OwnApiServer::New })
+    }
+
+    /// If the test needs an API server for itself, it gets one of these. New ones belong to this runtime.
+    pub fn uses(&mut self, api_servers: Arc<ApiServers>, runtime: Handle) {
+        self.own = OwnApiServer::Used { all: api_servers, runtime, started_with: None };
     }
 
     /// Moves the test to another control plane, with a new namespace and a new host.
     pub async fn move_to(&mut self, cluster: Cluster) -> Result<()> {
-        let api_servers = self.api_servers;
-        *self = Self { api_servers, ..Self::new(Arc::new(cluster), &self.namespace.name).await? };
+        let namespace = cluster.namespace(&self.namespace.name).await?;
+        self.host = Host::prepare(namespace.setup())?;
+        self.namespace = namespace;
+        self.cluster = Arc::new(cluster);
+        if let OwnApiServer::Used { started_with, .. } = &mut self.own {
+            *started_with = None;
+        }
         Ok(())
     }
 
     /// Moves the test to an API server of its own and installs these CRDs, which are files of the repository.
     pub async fn move_to_api_server_with(&mut self, crds: &[&str]) -> Result<()> {
-        let cluster = match self.api_servers {
-            ApiServers::Shared => Cluster::with(Parts::Api).await?,
-            ApiServers::Newer => Cluster::newer(&[]).await?,
+        let (cluster, had) = match &self.own {
+            OwnApiServer::New => (Cluster::with(Parts::Api).await?, None),
+            OwnApiServer::Newer => (Cluster::newer(&[]).await?, None),
+            OwnApiServer::Used { all, runtime, .. } => {
+                let ApiServer { cluster, started_with } = all.take(runtime).await?;
+                (cluster, Some(started_with))
+            }
         };
         self.move_to(cluster).await?;
+        if let OwnApiServer::Used { started_with, .. } = &mut self.own {
+            *started_with = had;
+        }
         self.install_crds(crds).await
     }
 
     /// From now on the API servers that the test gets for itself are of a newer Kubernetes.
     pub fn on_newer_api_servers(&mut self) {
-        self.api_servers = ApiServers::Newer;
+        self.own = OwnApiServer::Newer;
+    }
+
+    /// Ends the host, and lets another test have the API server.
+    pub async fn end(self) -> Result<()> {
+        let Self { cluster, namespace, host, own } = self;
+        drop(host);
+        cluster.share_code_of(&namespace)?;
+        match (own, Arc::into_inner(cluster)) {
+            (OwnApiServer::Used { all, started_with: Some(started_with), .. }, Some(cluster)) => {
+                all.give_back(ApiServer { cluster, started_with }).await
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Installs CRDs, which are files of the repository.

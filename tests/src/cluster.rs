@@ -1,6 +1,6 @@
 //! The control plane that all tests share, and a client with helpers for tests.
 
-use std::{path::PathBuf, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use anyhow::{Context, Result};
 use kube::{
@@ -14,6 +14,7 @@ use tempfile::TempDir;
 
 use crate::{
     artifacts,
+    compiled_code::CompiledCode,
     host::Setup,
     wait::{Look, eventually},
 };
@@ -158,7 +159,8 @@ const COLLECTING_CONTROLLERS: [&str; 3] =
 pub struct Cluster {
     /// The control plane.
     pub plane: ControlPlane,
-    folder: TempDir,
+    code: Arc<CompiledCode>,
+    _folder: TempDir,
 }
 
 /// A namespace of one test.
@@ -254,7 +256,7 @@ impl Cluster {
         let users = [HOST_USER, SECOND_HOST_USER, THIRD_HOST_USER];
         let options = users.iter().fold(options, |options, user| options.user(user, &["system:masters"]));
         let plane = ControlPlane::start(assets, change(options)).await?;
-        Ok(Self { plane, folder })
+        Ok(Self { plane, code: CompiledCode::shared()?, _folder: folder })
     }
 
     /// Installs a CRD of somebody else, and lets garbage collection know its kind at once.
@@ -299,16 +301,19 @@ impl Cluster {
             pod: None,
             cgroup: None,
             namespace: Some(name.clone()),
-            cache: self.cache(),
+            cache: self.code.folder()?,
             arguments: Vec::new(),
             variables: Vec::new(),
         };
         Ok(Namespace { name, client, setup })
     }
 
-    /// The cache for compiled plugins, which all hosts of this run share.
-    pub fn cache(&self) -> PathBuf {
-        self.folder.path().join("compiled")
+    /// Lets other tests have the code that the host of this namespace has compiled.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn share_code_of(&self, namespace: &Namespace) -> Result<()> {
+        self.code.share(&namespace.setup.cache)
     }
 }
 

@@ -51,6 +51,11 @@ impl Language {
         }
     }
 
+    /// Whether a plugin in it is built within seconds.
+    pub fn is_quick(self) -> bool {
+        matches!(self, Self::C | Self::TypeScript)
+    }
+
     /// Whether this machine has its tools (`scripts/languages.sh`). In CI it is to have them.
     pub fn has_tools(self) -> bool {
         let path = std::env::var_os("PATH").unwrap_or_default();

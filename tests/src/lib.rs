@@ -2,6 +2,7 @@
 //! conditions, and a proxy for fault injection.
 //! Uses only the host's external interfaces: its command line, log, HTTP server, and effects in the API server.
 
+pub mod api_servers;
 pub mod app_services;
 pub mod artifacts;
 pub mod audit;
@@ -11,6 +12,7 @@ pub mod blocks;
 mod cases;
 pub mod cgroup;
 pub mod cluster;
+pub mod compiled_code;
 pub mod copies;
 pub mod dev_loop;
 pub mod everything;

@@ -1,5 +1,7 @@
 //! How much the longest tests try: all that there is, or a part that takes minutes less. Tries nothing itself.
 
+use anyhow::{Result, ensure};
+
 /// The environment variable that asks for all. `make test-all` sets it.
 const ALL: &str = "PILOTHOUSE_TEST_ALL";
 
@@ -17,4 +19,13 @@ impl Thoroughness {
     pub fn of_run() -> Self {
         if std::env::var_os(ALL).is_some_and(|value| !value.is_empty()) { Self::All } else { Self::Part }
     }
+}
+
+/// That this run is asked for all. A test that takes minutes needs that.
+///
+/// # Errors
+/// If it is asked for a part.
+pub fn all() -> Result<()> {
+    ensure!(Thoroughness::of_run() == Thoroughness::All, "it takes minutes; `make test-all` runs it, or {ALL}=1");
+    Ok(())
 }

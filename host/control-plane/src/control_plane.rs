@@ -19,6 +19,7 @@ pub struct ControlPlane {
     layout: Layout,
     tokens: BTreeMap<String, String>,
     url: String,
+    etcd_url: String,
     ca_pem: String,
     /// Held for as long as the processes run.
     _lock: File,
@@ -35,6 +36,7 @@ impl ControlPlane {
         let running = Running::start(&layout, &assets, &options, None, false).await?;
         Ok(ControlPlane {
             url: format!("https://127.0.0.1:{}", running.ports.api_server),
+            etcd_url: format!("http://127.0.0.1:{}", running.ports.etcd),
             ca_pem: fs::read_to_string(layout.pki("ca.crt"))?,
             tokens: running.tokens.clone(),
             running: Mutex::new(running),
@@ -57,6 +59,11 @@ impl ControlPlane {
     /// The API server's address.
     pub fn url(&self) -> &str {
         &self.url
+    }
+
+    /// The address of etcd, in which the API server keeps its objects.
+    pub fn etcd_url(&self) -> &str {
+        &self.etcd_url
     }
 
     /// The administrator's bearer token.

@@ -1,5 +1,5 @@
 //! Crashes: the next host repairs whatever a host leaves behind that is killed before or after any of its writes. Each scenario
-//! runs once without a crash, and then once for each point at which the host can crash; `make test` tries each third of them, from another one
+//! runs once without a crash, and then once for each point at which the host can crash; `make test` tries each sixth of them, from another one
 //! on in each run, and `make test-all` all.
 
 mod run;
@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// Of how many points one is tried if not all are.
-const PART: usize = 3;
+const PART: usize = 6;
 
 /// The number of scenarios that run at the same time. They mostly wait.
 const AT_ONCE: usize = 16;

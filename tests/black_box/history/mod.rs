@@ -20,7 +20,7 @@ use crate::{
 
 /// The number of histories, distributed among the hosts, for all of `make test-all` and for a part.
 const ALL: usize = 300;
-const PART: usize = 100;
+const PART: usize = 40;
 
 /// The number of hosts that work at the same time, each in a namespace of its own.
 const HOSTS: usize = 4;

@@ -5,6 +5,7 @@ use pilothouse_control_plane::PENDING;
 use pilothouse_tests::{
     cluster::{Awaited, Cluster, condition},
     metrics_api::MetricsApi,
+    thoroughness,
 };
 use serde_json::{Value, json};
 
@@ -13,7 +14,7 @@ use super::{
     words::{LATENCY, QUEUE, deployment, metrics_of_vllm, model, model_deployment, says, server, serves},
 };
 use crate::{
-    suite::{Suite, heavy},
+    suite::{Suite, heavy, heavy_with},
     test_env::TestEnv,
 };
 
@@ -21,9 +22,9 @@ use crate::{
 const LONG: std::time::Duration = std::time::Duration::from_secs(90);
 
 pub fn register(suite: &mut Suite) {
+    heavy_with!(suite, thoroughness::all(), replicas_follow_the_latency_and_never_jump);
     heavy!(
         suite,
-        replicas_follow_the_latency_and_never_jump,
         pods_that_do_not_get_ready_are_not_followed_by_more,
         every_kind_can_be_scaled_by_an_autoscaler_of_its_user,
     );

@@ -7,6 +7,7 @@ use kube::api::DeleteParams;
 use pilothouse_tests::{
     cluster::{Awaited, Cluster, api, condition, install_crd},
     third_party::{File, HTTP_ROUTE, INFERENCE_POOL, LEADER_WORKER_SET, SCALED_OBJECT, SERVICE_MONITOR},
+    thoroughness,
 };
 use serde_json::{Value, json};
 
@@ -15,7 +16,7 @@ use super::{
     words::{LATENCY, metrics_of_vllm, model_deployment, says, server, serves},
 };
 use crate::{
-    suite::{Suite, heavy},
+    suite::{Suite, heavy, heavy_with},
     test_env::TestEnv,
 };
 
@@ -36,7 +37,8 @@ const OBJECTS: [(&str, &str); 3] =
 const LONG: Duration = Duration::from_secs(90);
 
 pub fn register(suite: &mut Suite) {
-    heavy!(suite, kinds_go_and_come_back_under_objects_that_use_them, the_metrics_api_goes_and_comes_back);
+    heavy!(suite, the_metrics_api_goes_and_comes_back);
+    heavy_with!(suite, thoroughness::all(), kinds_go_and_come_back_under_objects_that_use_them);
 }
 
 async fn kinds_go_and_come_back_under_objects_that_use_them(env: &mut TestEnv) -> Result<()> {

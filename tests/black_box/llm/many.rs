@@ -8,6 +8,7 @@ use pilothouse_control_plane::Parts;
 use pilothouse_tests::{
     artifacts,
     cluster::{Cluster, install_crd},
+    thoroughness,
     wait::{Look, eventually},
 };
 use serde_json::{Value, json};
@@ -17,7 +18,7 @@ use super::{
     words::{MODEL, deployment, image, model},
 };
 use crate::{
-    suite::{Suite, heavy, timed},
+    suite::{Suite, heavy, timed_with},
     test_env::TestEnv,
 };
 
@@ -35,7 +36,7 @@ const PARALLEL: usize = 32;
 const LONG: Duration = Duration::from_secs(180);
 
 pub fn register_timed(suite: &mut Suite) {
-    timed!(suite, an_edit_reaches_a_thousand_deployments);
+    timed_with!(suite, thoroughness::all(), an_edit_reaches_a_thousand_deployments);
 }
 
 pub fn register(suite: &mut Suite) {

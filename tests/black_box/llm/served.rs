@@ -9,6 +9,7 @@ use pilothouse_tests::{
     cluster::{Awaited, Cluster, condition},
     http::ask,
     metrics_api::MetricsApi,
+    thoroughness,
     wait::{Look, eventually},
 };
 use serde_json::{Value, json};
@@ -20,7 +21,7 @@ use super::{
     words::model_deployment,
 };
 use crate::{
-    suite::{Suite, heavy},
+    suite::{Suite, heavy, heavy_with},
     test_env::{TestEnv, is_ready},
 };
 
@@ -37,11 +38,8 @@ const GRACE: Duration = Duration::from_secs(30);
 const LONG: Duration = Duration::from_secs(120);
 
 pub fn register(suite: &mut Suite) {
-    heavy!(
-        suite,
-        a_load_over_the_sla_gets_more_servers_and_one_within_it_fewer,
-        a_server_that_goes_answers_its_clients_first,
-    );
+    heavy!(suite, a_server_that_goes_answers_its_clients_first);
+    heavy_with!(suite, thoroughness::all(), a_load_over_the_sla_gets_more_servers_and_one_within_it_fewer);
 }
 
 /// One request at a time in each Pod; the autoscaler is quick, for tests.

@@ -6,6 +6,7 @@ use anyhow::{Context, Result, ensure};
 use pilothouse_tests::{
     cluster::{Cluster, PATIENCE},
     proxy::Proxy,
+    thoroughness,
     wait::{Look, eventually},
 };
 use serde_json::{Value, json};
@@ -13,7 +14,7 @@ use serde_json::{Value, json};
 use super::words::{MODEL, deployment, image, model, model_deployment, server};
 use crate::{
     state::State,
-    suite::{Suite, heavy},
+    suite::{Suite, heavy, heavy_with},
     test_env::TestEnv,
 };
 
@@ -24,11 +25,12 @@ const LATE: Duration = Duration::from_secs(2);
 const HELD_BACK: Duration = Duration::from_millis(1_500);
 
 pub fn register(suite: &mut Suite) {
-    heavy!(
+    heavy!(suite, a_model_lists_who_serves_it_however_late_it_learns);
+    heavy_with!(
         suite,
+        thoroughness::all(),
         late_watches_lead_to_the_same_servers,
         a_model_that_changes_unnoticed_is_served_once_it_is_noticed,
-        a_model_lists_who_serves_it_however_late_it_learns,
     );
 }
 

@@ -42,6 +42,8 @@ async fn a_job_that_waits_can_be_given_to_another_manager_and_back(env: &mut Tes
     env.namespace.apply(job(json!({"dataVolume": {"claimName": "data"}}))).await?;
     waits(env, JOB, "ClaimNotFound").await?;
     env.namespace.patch("TrainingJob", JOB, managed_by(json!("kueue.x-k8s.io/multikueue"))).await?;
+    // What the host had begun to write before is no longer under way.
+    env.metrics_at_rest().await?;
     let given = env.namespace.get("TrainingJob", JOB).await?.unwrap_or_default();
     claim(env, "data").await?;
     env.namespace.apply(named("ours", json!({"dataVolume": {"claimName": "data"}}))).await?;

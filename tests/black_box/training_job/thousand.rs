@@ -3,12 +3,15 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use pilothouse_tests::cluster::{Awaited, HOST_USER, condition};
+use pilothouse_tests::{
+    cluster::{Awaited, HOST_USER, condition},
+    thoroughness,
+};
 use serde_json::{Value, json};
 
 use super::words::{JOB, has_events, is_running_with_all, job, metric};
 use crate::{
-    suite::{Suite, timed},
+    suite::{Suite, timed_with},
     test_env::TestEnv,
 };
 
@@ -25,7 +28,7 @@ const CPU: Duration = Duration::from_secs(60);
 const NEWS: usize = 3;
 
 pub fn register(suite: &mut Suite) {
-    timed!(suite, a_thousand_workers_run_and_are_reported_once_a_second);
+    timed_with!(suite, thoroughness::all(), a_thousand_workers_run_and_are_reported_once_a_second);
 }
 
 async fn a_thousand_workers_run_and_are_reported_once_a_second(env: &mut TestEnv) -> Result<()> {
