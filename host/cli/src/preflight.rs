@@ -9,7 +9,6 @@ use pilothouse_controller::{
     api::{Plugin, list_plugins},
     kinds::{DocumentAnswer, schema_document},
     labels::COMPONENT_OF,
-    schema::Schema,
 };
 use pilothouse_engine::contract::KindRef;
 
@@ -156,7 +155,7 @@ async fn undeclared(client: &Client) -> anyhow::Result<Option<&'static str>> {
     let DocumentAnswer::Document(document) = schema_document(client, &kind, None).await? else {
         bail!("the API server has no schema of Plugin");
     };
-    let schema = Schema::parse(&document.text, &kind.api_version, &kind.kind)?;
+    let schema = document.schemas.schema(&kind.api_version, &kind.kind)?;
     let schema = schema.context("the API server has no schema of Plugin")?;
     let status = schema.root().field("status");
     Ok(LEAVES.into_iter().find(|field| !status.is_known() || !status.allows(field)))

@@ -12,7 +12,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
 use kube::{Api, Client, api::ApiResource, client::Body, core::Status};
 use pilothouse_engine::contract::KindRef;
 
-use crate::{object::Incoming, schema::Schema};
+use crate::{
+    object::Incoming,
+    schema::{Document, Schema},
+};
 
 /// The most memory that is reserved for a document before it is there, whatever length is announced.
 const MAX_RESERVED: usize = 4 << 20;
@@ -99,8 +102,8 @@ pub fn pick(list: &APIResourceList, kind: &KindRef) -> Option<InstalledKind> {
 /// A document of the API server's OpenAPI v3.
 #[derive(Clone, Debug)]
 pub struct SchemaDocument {
-    /// Its JSON text.
-    pub text: String,
+    /// The schemas in it.
+    pub schemas: Document,
     /// Identifies this state of the document; none if the API server does not send one.
     pub etag: Option<String>,
 }
@@ -147,7 +150,7 @@ pub async fn schema_document(
     }
     let etag = header(ETAG).map(str::to_owned);
     let text = String::from_utf8(body).map_err(kube::Error::FromUtf8)?;
-    Ok(DocumentAnswer::Document(SchemaDocument { text, etag }))
+    Ok(DocumentAnswer::Document(SchemaDocument { schemas: Document::new(text), etag }))
 }
 
 /// The error that a refused request means: the `Status` in its body, if it has one. A proxy may answer with anything else.
@@ -175,7 +178,7 @@ async fn read_body(mut body: Body, length: usize) -> Result<Vec<u8>, kube::Error
 pub async fn schema(client: &Client, kind: &KindRef) -> Result<Option<Schema>, kube::Error> {
     match schema_document(client, kind, None).await? {
         DocumentAnswer::Document(document) => {
-            Schema::parse(&document.text, &kind.api_version, &kind.kind).map_err(kube::Error::SerdeError)
+            document.schemas.schema(&kind.api_version, &kind.kind).map_err(kube::Error::SerdeError)
         }
         DocumentAnswer::Unchanged | DocumentAnswer::Missing => Ok(None),
     }

@@ -115,7 +115,7 @@ impl SchemaReader {
             return Ok(SchemaAnswer::Unchanged);
         }
         let schema =
-            self.parsed.parse(&document.text, &kind.api_version, &kind.kind).map_err(kube::Error::SerdeError)?;
+            self.parsed.parse(&document.schemas, &kind.api_version, &kind.kind).map_err(kube::Error::SerdeError)?;
         Ok(SchemaAnswer::Schema(schema, document.etag.clone()))
     }
 }

@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use super::Schema;
+use super::{Document, Schema};
 
 /// The schemas of each kind, each with the text of the document that it is from.
 type Parsed = HashMap<String, Vec<(String, Option<Schema>)>>;
@@ -25,15 +25,20 @@ impl SchemaCache {
     ///
     /// # Errors
     /// As [`Schema::parse`].
-    pub fn parse(&self, document: &str, api_version: &str, kind: &str) -> Result<Option<Schema>, serde_json::Error> {
-        let Some(parsed) = &self.0 else { return Schema::parse(document, api_version, kind) };
+    pub fn parse(
+        &self,
+        document: &Document,
+        api_version: &str,
+        kind: &str,
+    ) -> Result<Option<Schema>, serde_json::Error> {
+        let Some(parsed) = &self.0 else { return document.schema(api_version, kind) };
         let mut parsed = parsed.lock().unwrap_or_else(PoisonError::into_inner);
         let known = parsed.entry(format!("{api_version} {kind}")).or_default();
-        if let Some((_, schema)) = known.iter().find(|(text, _)| text == document) {
+        if let Some((_, schema)) = known.iter().find(|(text, _)| text == document.text()) {
             return Ok(schema.clone());
         }
-        let schema = Schema::parse(document, api_version, kind)?;
-        known.push((document.to_owned(), schema.clone()));
+        let schema = document.schema(api_version, kind)?;
+        known.push((document.text().to_owned(), schema.clone()));
         Ok(schema)
     }
 }
@@ -45,8 +50,9 @@ mod tests {
 
     #[test]
     fn a_shared_cache_parses_once_and_the_default_one_each_time() -> Result<(), serde_json::Error> {
+        let document = Document::new(samples::DOCUMENT.to_owned());
         for (cache, is_kept) in [(SchemaCache::shared(), true), (SchemaCache::default(), false)] {
-            let parse = || cache.clone().parse(samples::DOCUMENT, "apps/v1", "Deployment");
+            let parse = || cache.clone().parse(&document, "apps/v1", "Deployment");
             let (first, second) = (parse()?, parse()?);
             assert_eq!(first, second);
             let is_clone = first.zip(second).map(|(first, second)| first.is_clone_of(&second));

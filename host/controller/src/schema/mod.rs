@@ -41,6 +41,7 @@ pub use self::{
     cache::SchemaCache,
     duplicates::{Duplicate, duplicates},
     keys::Keys,
+    openapi::Document,
     prune::prune_status,
 };
 

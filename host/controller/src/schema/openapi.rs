@@ -1,10 +1,11 @@
-//! Parses one kind's schema from an OpenAPI v3 document of the API server. Parses only the parts that the kind refers to: the
-//! document of the core kinds has more than a megabyte.
+//! Parses kinds' schemas from an OpenAPI v3 document of the API server. Parses only the parts that a kind refers to: the document of the
+//! core kinds has more than a megabyte. It is gone through once, however many kinds are asked for: that of a hundred kinds of one group has
+//! several.
 
 use std::{
     borrow::Cow,
     collections::{BTreeMap, HashMap},
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
 
 use serde::{Deserialize, de::IgnoredAny};
@@ -30,37 +31,93 @@ impl Schema {
     /// # Errors
     /// If the document is not JSON or not OpenAPI.
     pub fn parse(document: &str, api_version: &str, kind: &str) -> Result<Option<Self>, serde_json::Error> {
-        let document: Document<'_> = serde_json::from_str(document)?;
-        let schemas = document.components.schemas;
-        let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
-        let wanted = GroupVersionKind { group: group.into(), version: version.into(), kind: kind.into() };
-        let Some(name) = schemas.iter().find(|(_, text)| is_schema_of(text.get(), &wanted)).map(|(Text(name), _)| name)
-        else {
-            return Ok(None);
-        };
-        let mut reader = Reader { schemas: &schemas, known: HashMap::new(), builder: Builder::new() };
-        let root = reader.named(name, 0);
-        let goes_through_types = name.starts_with(GO_TYPES);
-        Ok(Some(Self { arena: Arc::new(reader.builder.finish()), root, goes_through_types }))
+        Ok(Schemas::split(document)?.of(api_version, kind))
     }
 }
 
-fn is_schema_of(text: &str, wanted: &GroupVersionKind<'_>) -> bool {
-    // Most schemas are not of a kind. To search for the word is much faster than to parse them.
-    text.contains("x-kubernetes-group-version-kind")
-        && serde_json::from_str(text).is_ok_and(|Kinds { kinds }| kinds.contains(wanted))
+/// A document, which is gone through when the first kind is asked for.
+#[derive(Clone, Debug)]
+pub struct Document {
+    text: String,
+    schemas: OnceLock<Schemas>,
+}
+
+impl Document {
+    /// The document with this JSON text.
+    pub fn new(text: String) -> Self {
+        Self { text, schemas: OnceLock::new() }
+    }
+
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The schema of a kind; none if the document does not have the kind.
+    ///
+    /// # Errors
+    /// As [`Schema::parse`].
+    pub fn schema(&self, api_version: &str, kind: &str) -> Result<Option<Schema>, serde_json::Error> {
+        let schemas = match self.schemas.get() {
+            Some(known) => known,
+            None => {
+                let split = Schemas::split(&self.text)?;
+                self.schemas.get_or_init(|| split)
+            }
+        };
+        Ok(schemas.of(api_version, kind))
+    }
+}
+
+/// The schemas of a document, not parsed yet.
+#[derive(Clone, Debug)]
+struct Schemas {
+    by_name: HashMap<String, Box<RawValue>>,
+    /// The names of those that are of a kind.
+    names: HashMap<GroupVersionKind, String>,
+}
+
+impl Schemas {
+    fn split(document: &str) -> Result<Self, serde_json::Error> {
+        let Parts { components: Components { schemas: by_name } } = serde_json::from_str(document)?;
+        let mut names = HashMap::new();
+        for (name, text) in &by_name {
+            for kind in kinds_of(text.get()) {
+                names.insert(kind, name.clone());
+            }
+        }
+        Ok(Self { by_name, names })
+    }
+
+    fn of(&self, api_version: &str, kind: &str) -> Option<Schema> {
+        let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
+        let [group, version, kind] = [group, version, kind].map(str::to_owned);
+        let name = self.names.get(&GroupVersionKind { group, version, kind })?;
+        let mut reader = Reader { schemas: &self.by_name, known: HashMap::new(), builder: Builder::new() };
+        let root = reader.named(name, 0);
+        let goes_through_types = name.starts_with(GO_TYPES);
+        Some(Schema { arena: Arc::new(reader.builder.finish()), root, goes_through_types })
+    }
+}
+
+/// The kinds that a schema is of; none for most.
+fn kinds_of(text: &str) -> Vec<GroupVersionKind> {
+    // To search for the word is much faster than to parse all.
+    if !text.contains("x-kubernetes-group-version-kind") {
+        return Vec::new();
+    }
+    serde_json::from_str(text).map(|Kinds { kinds }| kinds).unwrap_or_default()
 }
 
 #[derive(Deserialize)]
-struct Document<'t> {
-    #[serde(borrow, default)]
-    components: Components<'t>,
+struct Parts {
+    #[serde(default)]
+    components: Components,
 }
 
 #[derive(Default, Deserialize)]
-struct Components<'t> {
-    #[serde(borrow, default)]
-    schemas: HashMap<Text<'t>, &'t RawValue>,
+struct Components {
+    #[serde(default)]
+    schemas: HashMap<String, Box<RawValue>>,
 }
 
 /// A string that is copied only if it has escapes.
@@ -69,19 +126,16 @@ struct Components<'t> {
 struct Text<'t>(#[serde(borrow)] Cow<'t, str>);
 
 #[derive(Deserialize)]
-struct Kinds<'t> {
-    #[serde(borrow, rename = "x-kubernetes-group-version-kind", default)]
-    kinds: Vec<GroupVersionKind<'t>>,
+struct Kinds {
+    #[serde(rename = "x-kubernetes-group-version-kind", default)]
+    kinds: Vec<GroupVersionKind>,
 }
 
-#[derive(Deserialize, PartialEq)]
-struct GroupVersionKind<'t> {
-    #[serde(borrow)]
-    group: Cow<'t, str>,
-    #[serde(borrow)]
-    version: Cow<'t, str>,
-    #[serde(borrow)]
-    kind: Cow<'t, str>,
+#[derive(Clone, Debug, Deserialize, Eq, Hash, PartialEq)]
+struct GroupVersionKind {
+    group: String,
+    version: String,
+    kind: String,
 }
 
 #[derive(Deserialize)]
@@ -147,7 +201,7 @@ impl Raw<'_> {
 }
 
 struct Reader<'t> {
-    schemas: &'t HashMap<Text<'t>, &'t RawValue>,
+    schemas: &'t HashMap<String, Box<RawValue>>,
     /// The schemas that were parsed or are being parsed, by name.
     known: HashMap<String, Edge>,
     builder: Builder,
@@ -164,7 +218,7 @@ impl Reader<'_> {
         if depth > MAX_DEPTH {
             return Edge::UNKNOWN;
         }
-        let found = self.schemas.get(&Text(Cow::Borrowed(name)));
+        let found = self.schemas.get(name);
         let Some(raw) = found.and_then(|text| serde_json::from_str::<Raw<'_>>(text.get()).ok()) else {
             return Edge::UNKNOWN;
         };
@@ -246,7 +300,7 @@ impl Reader<'_> {
     fn default_of(&self, list: &Raw<'_>, key: &str) -> Value {
         let item = list.items.and_then(|items| serde_json::from_str::<Raw<'_>>(items.get()).ok());
         let target = item.as_ref().and_then(Raw::target);
-        let target = target.and_then(|name| self.schemas.get(&Text(Cow::Owned(name))));
+        let target = target.and_then(|name| self.schemas.get(&name));
         let item = match target {
             Some(text) => serde_json::from_str::<Raw<'_>>(text.get()).ok(),
             None => item,

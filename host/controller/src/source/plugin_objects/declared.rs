@@ -58,7 +58,7 @@ impl DeclaredStatus {
                 return;
             }
         };
-        match Schema::parse(&document.text, &kind.api_version, &kind.kind) {
+        match document.schemas.schema(&kind.api_version, &kind.kind) {
             Ok(schema) => (self.schema, self.etag) = (schema, document.etag),
             Err(error) => tracing::warn!("failed to read the schema of Plugin: {error}"),
         }
