@@ -4,7 +4,11 @@ use std::{ffi::OsStr, path::PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use kube::api::{Patch, PatchParams};
-use pilothouse_tests::{artifacts, cluster::condition, gzip::gzipped};
+use pilothouse_tests::{
+    artifacts,
+    cluster::{Awaited, PATIENCE, condition},
+    gzip::gzipped,
+};
 use serde_json::{Value, json};
 
 use crate::{
@@ -100,7 +104,7 @@ async fn two_kinds_of_one_component_are_two_plugins(env: &mut TestEnv) -> Result
         apply_example(env, example).await?;
     }
     for plugin in ["app-service", "llm-deployment"] {
-        env.namespace.until("Plugin", plugin, "to be ready", is_ready).await?;
+        ready(env, plugin).await?;
     }
     env.namespace.apply(app("shop")).await?;
     let child = env.namespace.until("Deployment", "shop", "to be there", |_| true).await?;
@@ -138,7 +142,7 @@ async fn a_child_waits_until_the_one_that_it_reads_is_ready(env: &mut TestEnv) -
     ]);
     let config = json!({"resources": resources, "variables": null, "status": null, "conditions": null});
     env.namespace.patch("Plugin", "app-service", json!({"spec": {"config": config}})).await?;
-    env.namespace.until("Plugin", "app-service", "to be ready", is_ready).await?;
+    ready(env, "app-service").await?;
     env.namespace.apply(app("shop")).await?;
     let first = env.namespace.until("ConfigMap", "shop-first", "to be there", |_| true).await?;
     let waits = |words: &'static str| {
@@ -166,7 +170,7 @@ async fn a_child_waits_until_the_one_that_it_reads_is_ready(env: &mut TestEnv) -
 async fn a_missing_lookup_of_a_composition_is_awaited(env: &mut TestEnv) -> Result<()> {
     start(env).await?;
     apply_example(env, "llm-deployment.yaml").await?;
-    env.namespace.until("Plugin", "llm-deployment", "to be ready", is_ready).await?;
+    ready(env, "llm-deployment").await?;
     env.namespace
         .apply(json!({
             "apiVersion": "llm.example.com/v1alpha1", "kind": "LLMDeployment", "metadata": {"name": "chat-service"},
@@ -293,7 +297,7 @@ async fn a_composition_is_tried_out_without_a_cluster(_env: &mut TestEnv) -> Res
 async fn the_app_of_a_tutorial_is_ready_once_its_deployment_is_available(env: &mut TestEnv) -> Result<()> {
     start(env).await?;
     apply_example(env, "app.yaml").await?;
-    env.namespace.until("Plugin", "app", "to be ready", is_ready).await?;
+    ready(env, "app").await?;
     let api_version = "example.crossplane.io/v1";
     let object = |image: &str| json!({"apiVersion": api_version, "kind": "App", "metadata": {"name": "my-app"}, "spec": {"image": image}});
     env.namespace.apply(object("nginx")).await?;
@@ -337,7 +341,7 @@ async fn the_buckets_of_a_tutorial_come_and_go_with_their_names(env: &mut TestEn
     });
     env.namespace.apply(crd).await?;
     apply_example(env, "x-buckets.yaml").await?;
-    env.namespace.until("Plugin", "x-buckets", "to be ready", is_ready).await?;
+    ready(env, "x-buckets").await?;
     let object = json!({
         "apiVersion": "example.crossplane.io/v1", "kind": "XBuckets", "metadata": {"name": "data"},
         "spec": {"region": "us-east-2", "names": ["raw", "cooked"]},
@@ -422,9 +426,15 @@ async fn start(env: &mut TestEnv) -> Result<()> {
 async fn start_with_shop(env: &mut TestEnv) -> Result<Value> {
     start(env).await?;
     apply_example(env, "app-service.yaml").await?;
-    let plugin = env.namespace.until("Plugin", "app-service", "to be ready", is_ready).await?;
+    let plugin = ready(env, "app-service").await?;
     env.namespace.apply(app("shop")).await?;
     Ok(plugin)
+}
+
+/// Waits until a `Plugin` is ready, which takes the first tests longer: they compile the component all at once.
+async fn ready(env: &TestEnv, name: &str) -> Result<Value> {
+    let awaited = Awaited { kind: "Plugin", name, what: "to be ready" };
+    env.namespace.until_within(6 * PATIENCE, &awaited, is_ready).await
 }
 
 fn example(name: &str) -> PathBuf {
