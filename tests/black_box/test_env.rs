@@ -49,14 +49,16 @@ pub struct TestEnv {
     /// The test's host.
     pub host: Host,
     own: OwnApiServer,
+    /// What the API server had when it started, if another test may have it afterwards.
+    started_with: Option<Objects>,
 }
 
-/// From where a test gets an API server for itself, and what that had when it started.
+/// From where a test gets an API server for itself.
 enum OwnApiServer {
     /// A new one.
     New,
     /// From those that tests use one after the other.
-    Used { all: Arc<ApiServers>, runtime: Handle, started_with: Option<Objects> },
+    Used { all: Arc<ApiServers>, runtime: Handle },
     /// One of a newer Kubernetes.
     Newer,
 }
@@ -66,12 +68,12 @@ impl TestEnv {
     pub async fn new(cluster: Arc<Cluster>, test: &str) -> Result<Self> {
         let namespace = cluster.namespace(test).await?;
         let host = Host::prepare(namespace.setup())?;
-        Ok(Self { cluster, namespace, host, own: OwnApiServer::New })
+        Ok(Self { cluster, namespace, host, own: OwnApiServer::New, started_with: None })
     }
 
     /// If the test needs an API server for itself, it gets one of these. New ones belong to this runtime.
     pub fn uses(&mut self, api_servers: Arc<ApiServers>, runtime: Handle) {
-        self.own = OwnApiServer::Used { all: api_servers, runtime, started_with: None };
+        self.own = OwnApiServer::Used { all: api_servers, runtime };
     }
 
     /// Moves the test to another control plane, with a new namespace and a new host.
@@ -80,26 +82,22 @@ impl TestEnv {
         self.host = Host::prepare(namespace.setup())?;
         self.namespace = namespace;
         self.cluster = Arc::new(cluster);
-        if let OwnApiServer::Used { started_with, .. } = &mut self.own {
-            *started_with = None;
-        }
+        self.started_with = None;
         Ok(())
     }
 
     /// Moves the test to an API server of its own and installs these CRDs, which are files of the repository.
     pub async fn move_to_api_server_with(&mut self, crds: &[&str]) -> Result<()> {
-        let (cluster, had) = match &self.own {
+        let (cluster, started_with) = match &self.own {
             OwnApiServer::New => (Cluster::with(Parts::Api).await?, None),
             OwnApiServer::Newer => (Cluster::newer(&[]).await?, None),
-            OwnApiServer::Used { all, runtime, .. } => {
+            OwnApiServer::Used { all, runtime } => {
                 let ApiServer { cluster, started_with } = all.take(runtime).await?;
                 (cluster, Some(started_with))
             }
         };
         self.move_to(cluster).await?;
-        if let OwnApiServer::Used { started_with, .. } = &mut self.own {
-            *started_with = had;
-        }
+        self.started_with = started_with;
         self.install_crds(crds).await
     }
 
@@ -110,11 +108,11 @@ impl TestEnv {
 
     /// Ends the host, and lets another test have the API server.
     pub async fn end(self) -> Result<()> {
-        let Self { cluster, namespace, host, own } = self;
+        let Self { cluster, namespace, host, own, started_with } = self;
         drop(host);
         cluster.share_code_of(&namespace)?;
-        match (own, Arc::into_inner(cluster)) {
-            (OwnApiServer::Used { all, started_with: Some(started_with), .. }, Some(cluster)) => {
+        match (own, started_with, Arc::into_inner(cluster)) {
+            (OwnApiServer::Used { all, .. }, Some(started_with), Some(cluster)) => {
                 all.give_back(ApiServer { cluster, started_with }).await
             }
             _ => Ok(()),

@@ -26,7 +26,7 @@ const CHANGED_BY_THE_SERVER: [&str; 7] = [
     "/registry/configmaps/kube-system/",
     "/registry/flowschemas/",
     "/registry/ipaddresses/",
-    "/registry/leases/kube-system/",
+    OWN_LEASES,
     "/registry/prioritylevelconfigurations/",
     "/registry/ranges/",
 ];
@@ -64,10 +64,9 @@ pub struct ApiServer {
 }
 
 /// The objects of an API server, by their keys in etcd, and when each was changed last.
-#[derive(Clone)]
 pub struct Objects(BTreeMap<String, u64>);
 
-/// What a client of etcd is asked for.
+/// A client of etcd.
 struct Etcd(Client);
 
 impl ApiServers {
